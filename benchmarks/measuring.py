@@ -116,7 +116,7 @@ class Row:
         )
 
 
-HEAD = ("measured", "share", "of", "goal", "")
+HEAD = ("row", "measured", "share", "of", "goal", "reached")
 
 
 class Figure(NamedTuple):
@@ -314,7 +314,7 @@ class Benchmark:
         lines = [f"{where}.", ""]
         for heading, rows in self.tables.items():
             cells = (row.cells(figures.get(row.name, Figure(missing="not measured"))) for row in rows)
-            lines += [f"### {heading}", "", *table(("", *HEAD), cells), ""]
+            lines += [f"### {heading}", "", *table(HEAD, cells), ""]
         return lines[:-1]
 
     def main(self, description: str | None) -> None:
@@ -340,7 +340,7 @@ class Benchmark:
         widths = (50, 22, 10, 26, 10, 8)
         with np.errstate(all="ignore"):
             for heading, rows in self.selected(arguments.only):
-                print(columns(widths, ("", *HEAD)), heading, sep="\n")
+                print(columns(widths, HEAD), heading, sep="\n")
                 for row in rows:
                     if row.needs and not getattr(arguments, row.needs.strip("-").replace("-", "_")):
                         figures[row.name] = Figure(missing=row.needs)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from pathlib import Path
 
@@ -22,6 +23,7 @@ extensions = [
     "myst_nb",
     "sphinx_design",
     "pages",
+    "words",
 ]
 exclude_patterns = ["README.md"]
 nitpicky = True
@@ -45,6 +47,7 @@ nb_output_stderr = "remove"  # that loops were compiled is true of the machine t
 
 html_theme = "pydata_sphinx_theme"
 html_title = "softfloat"
+html_baseurl = os.environ.get("SITE_URL", "")  # where it will be, for its map: pages do not need it
 html_static_path = ["static"]
 html_extra_path = ["made/extra"]
 html_css_files = ["site.css"]

@@ -11,6 +11,7 @@ import importlib.util
 import inspect
 import json
 import pkgutil
+import re
 import sys
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
@@ -31,6 +32,7 @@ from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
 from softfloat.display.pages import PAGE
 from softfloat.formats import format_facts
+from softfloat.markup import general
 
 HERE = Path(__file__).parent
 CHECKOUT = HERE.parent
@@ -38,21 +40,21 @@ MADE = HERE / "made"
 
 MODULES = {
     "softfloat": "Formats, arrays, environments, flags",
-    "softfloat.bits": "Codes in, codes and flags out",
-    "softfloat.accumulators": "Ways to sum",
+    "softfloat.bits": "Functions on codes: arithmetic, conversions, sums",
+    "softfloat.accumulators": "Accumulators: ways to sum dot products",
     "softfloat.blocks": "Block formats",
-    "softfloat.scaling": "Recipes of scaled training",
-    "softfloat.dask": "Arrays in blocks, on one machine or many",
+    "softfloat.scaling": "fp8, MXFP8 and NVFP4 training recipes",
+    "softfloat.dask": "Dask: arrays in blocks, on clusters",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",
-    "softfloat.export": "A golden model outside Python",
+    "softfloat.export": "Golden model for C, C++ and SystemVerilog",
     "softfloat.interchange": "Files of arrays",
     "softfloat.interchange.columns": "Columns of Arrow and pandas",
     "softfloat.interchange.stores": "Arrays of Zarr",
-    "softfloat.jit": "Operations for code that you compile",
+    "softfloat.jit": "Operations inside numba.njit",
     "softfloat.onnx": "ONNX models",
-    "softfloat.recipes": "Recipes of mixed precision",
-    "softfloat.reference": "The oracle",
+    "softfloat.recipes": "Mixed-precision recipes",
+    "softfloat.reference": "The oracle, on exact fractions",
     "softfloat.testing": "Vectors, checks, hypothesis strategies",
     "softfloat.torch": "PyTorch models",
 }
@@ -98,17 +100,18 @@ def neighbours(fmt: Format) -> str:
     for name, code in marks.items():
         value = bits.decode(code, fmt)
         below, above = (bits.decode(step(code, fmt)[0], fmt) for step in (bits.next_down, bits.next_up))
-        rows.append([name, f"`{code:#x}`", f"{value:.9g}", f"{below:.9g}", f"{above:.9g}"])
-    return table(["", "code", "value", "below", "above"], rows)
+        beyond = f"{above:.9g}" if above != value else "no number"
+        rows.append([name, f"`{code:#x}`", f"{value:.9g}", f"{below:.9g}", beyond])
+    return table(["number", "code", "value", "below", "above"], rows)
 
 
 def codes_table(fmt: Format) -> str:
-    """Every code of a short format, sixteen to a row."""
+    """Every code of a short format, eight to a row."""
     values = bits.decode(np.arange(2**fmt.bits, dtype=fmt.dtype), fmt)
-    width = min(16, values.size)
-    head = ["", *(f"…{i:x}" for i in range(width))]
+    width = 8
+    head = ["code", *(f"+{i}" for i in range(width))]
     rows = [
-        [f"**{start // width:x}…**", *(f"{value:.5g}" for value in values[start : start + width])]
+        [f"**{start:#04x}**", *(general(value, 5) for value in values[start : start + width])]
         for start in range(0, values.size, width)
     ]
     return table(head, rows)
@@ -130,12 +133,12 @@ def format_page(fmt: Format) -> str:
         parts.append(f"```{{image}} {fmt.name}.svg\n:alt: where the numbers of {fmt.name} lie\n:class: picture\n```")
         parts += ["## Neighbours", neighbours(fmt)]
     if fmt.bits <= LARGEST_TABLE:
-        parts += ["## Every code", "First digits in the rows, last ones in the columns, hexadecimal.", codes_table(fmt)]
+        parts += ["## Every code", "The code of a number is the sum of its row's and its column's.", codes_table(fmt)]
     parts.append(f'<a href="../../{EXPLORER}#format={fmt.name}">Click its bits in the explorer</a>')
     parts += [
         "## In Python",
-        f'```python\nimport softfloat\nsoftfloat.array([0.1, 1.5], "{fmt.name}")          # an array that computes in the format\n'
-        f'softfloat.bits.encode(0.1, "{fmt.name}", overflow="saturate")  # a code and its flags\n```',
+        f'```python\nimport softfloat\n\n# An array that computes in the format:\nsoftfloat.array([0.1, 1.5], "{fmt.name}")\n'
+        f'# A code and its flags:\nsoftfloat.bits.encode(0.1, "{fmt.name}", overflow="saturate")\n```',
     ]
     return "\n\n".join(parts) + "\n"
 
@@ -147,7 +150,13 @@ def formats() -> None:
     for fmt in ROSTER.values():
         put(MADE / "formats" / f"{fmt.name}.md", format_page(fmt))
         rows.append(
-            [f"[{fmt.name}]({fmt.name}.md)", f"`{fmt.layout}`", f"{fmt.max:.6g}", f"{fmt.tiny:.3g}", f"{fmt.eps:.3g}"]
+            [
+                f"[{fmt.name}]({fmt.name}.md)",
+                f"`{fmt.layout}`",
+                general(fmt.max, 6),
+                f"{fmt.tiny:.3g}",
+                f"{fmt.eps:.3g}",
+            ]
         )
     blocks = [
         [f"`{fmt.name}`", str(fmt.element), str(fmt.scale), block_text(fmt.block), f"{fmt.bits_per_element:.6g}"]
@@ -182,7 +191,7 @@ def accumulators_pages() -> None:
             row.meaning[0].upper() + row.meaning[1:] + ".",
             table(["property", "value"], [*facts, ["source", row.source], ["standing", standing]]),
             "## What the example does",
-            f"```text\n{how.describe()}\n```",
+            f"> {how.describe()}",
             f"```{{raw}} html\n{display.summation_order(how).svg}\n```",
             f"`display.summation_order({row.example})` draws it: products from left to right; a mark is a rounding.",
             "## Reference",
@@ -192,8 +201,9 @@ def accumulators_pages() -> None:
         rows.append([f"[{name}]({name}.md)", f"`{row.example}`", row.meaning, row.standing, row.source])
     text = [
         "# Accumulators",
-        "A dot product in narrow arithmetic is defined by how it is summed. Each row says whose rule it is and where that is written.",
-        table(["", "example", "meaning", "standing", "source"], rows),
+        "Ways to sum a dot product: definitions first, then what was measured on hardware, what manuals define, and last what is assumed. "
+        "[What the column standing means](../../explanation/unknown.md); [what an accumulator is](../../explanation/accumulators.md).",
+        table(["accumulator", "example", "meaning", "standing", "source"], rows),
         contents(list(PRESETS)),
     ]
     put(MADE / "accumulators" / "index.md", "\n\n".join(text) + "\n")
@@ -233,6 +243,47 @@ def home_of(found: Any, name: str) -> str:
     return max([*homes, name], key=len) if name == "softfloat" else name
 
 
+def directives(module: str, members: Iterable[str], directive: str) -> list[str]:
+    """What has Sphinx read docstrings."""
+    lines = ["```{eval-rst}"]
+    for member in members:
+        lines.append(f".. {directive}:: {module}.{member}")
+        if directive == "autoclass":
+            lines += ["   :members:", ""]
+    return [*lines, "```"]
+
+
+def slug(title: str) -> str:
+    """The file of a page with this title."""
+    return "-".join("".join(x if x.isalnum() else " " for x in title.lower()).split())
+
+
+def families(name: str, module: Any) -> list[str]:
+    """A page for each family of functions on codes, and what the module's page says of them."""
+    rows, pages = [], []
+    for title, members in bits.signatures.FAMILIES.items():
+        page = f"{name}.{slug(title)}"
+        classes = [member for member in members if isinstance(getattr(module, member), type)]
+        functions = [member for member in members if callable(getattr(module, member)) and member not in classes]
+        data = [member for member in members if member not in (*functions, *classes)]
+        lines = [
+            f"# {title}",
+            f"Of [{name}]({name}.md), which describes the options.",
+            f"```{{eval-rst}}\n.. py:currentmodule:: {name}\n```",
+        ]
+        lines += directives(name, functions, "autofunction")
+        if classes:
+            lines += directives(name, classes, "autoclass")
+        if data:
+            lines.append("Values: " + ", ".join(f"`{member}`" for member in data) + ".")
+        put(MADE / "api" / f"{page}.md", "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:]) + "\n")
+        rows.append(
+            [f"[{title}]({page}.md)", " ".join(f"{{py:obj}}`{x} <{name}.{x}>`" for x in (*functions, *classes))]
+        )
+        pages.append(page)
+    return [table(["page", "what it has"], rows), "", contents(pages)]
+
+
 def reference(without: Iterable[str] | None = None) -> None:
     """A page for each public module. What stands on packages `without` which this is done, those that are missing, has one all the same."""
     with standing_in(missing() if without is None else without):
@@ -246,24 +297,25 @@ def reference(without: Iterable[str] | None = None) -> None:
             home = home_of(found, name)
             if home != name and member in modules[home].__all__:
                 elsewhere.append(f"[{member}]({home}.md)")
-            elif isinstance(found, type):
+                LINKS[f"{name}.{member}"] = f"{home}.{member}"
+                continue
+            if isinstance(found, type):
                 classes.append(member)
             elif callable(found):
                 functions.append(member)
             else:
                 data.append(member)
-        lines = [f"# {name}", f"{title}.", "```{eval-rst}", f".. automodule:: {name}", "   :no-members:", "```"]
-        for heading, members, directive in (
-            ("Functions", functions, "autofunction"),
-            ("Classes", classes, "autoclass"),
-        ):
-            if members:
-                lines += [f"## {heading}", "```{eval-rst}"]
-                for member in members:
-                    lines.append(f".. {directive}:: {name}.{member}")
-                    if directive == "autoclass":
-                        lines += ["   :members:", ""]
-                lines.append("```")
+                continue
+            LINKS[f"{name}.{member}"] = f"{name}.{member}"
+        lines = [f"# {name}", f"{title}."]
+        if module is bits:
+            lines += ["", *families(name, module), ""]
+            functions, classes, data = [], [], []
+        lines += ["```{eval-rst}", f".. automodule:: {name}", "   :no-members:", "```"]
+        if functions:
+            lines += ["## Functions", *directives(name, functions, "autofunction")]
+        if classes:
+            lines += ["## Classes", *directives(name, classes, "autoclass")]
         if elsewhere:
             lines += ["## Also here", ", ".join(elsewhere)]
         if data:
@@ -272,7 +324,7 @@ def reference(without: Iterable[str] | None = None) -> None:
     rows = [[f"[{name}]({name}.md)", title] for name, title in MODULES.items()]
     put(
         MADE / "api" / "index.md",
-        "# Reference\n\n" + table(["module", ""], rows) + "\n\n" + contents(list(MODULES)) + "\n",
+        "# Reference\n\n" + table(["module", "what is in it"], rows) + "\n\n" + contents(list(MODULES)) + "\n",
     )
 
 
@@ -337,6 +389,49 @@ def make(app: Any = None) -> None:
     copies()
 
 
+def sitemap(app: Any, error: Exception | None) -> None:
+    """`sitemap.xml`, for search engines: the pages' addresses, if it is known where the site will be."""
+    root = app.config.html_baseurl.rstrip("/")
+    if error is None and root and app.builder.format == "html":
+        pages = "".join(
+            f"<url><loc>{root}/{app.builder.get_target_uri(x)}</loc></url>\n" for x in sorted(app.env.found_docs)
+        )
+        head = '<?xml version="1.0" encoding="utf-8"?>\n<urlset xmlns="http://www.sitemaps.org/schemas/sitemap/0.9">\n'
+        put(Path(app.outdir) / "sitemap.xml", f"{head}{pages}</urlset>\n")
+
+
+LINKS: dict[str, str] = {}
+"""Name, as a docstring may have it -> the one under which a page has it."""
+IN_BACKTICKS = re.compile(r"(?<![`:\w])`([A-Za-z_][\w.]*)`(?![`\w])")
+
+
+def linked(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """What docstrings have in backticks becomes a link where a page has it, under its whole name or one of the same module."""
+    module = max((x for x in MODULES if (name + ".").startswith(x + ".")), key=len, default="softfloat")
+    own = {
+        *getattr(getattr(found, "__code__", None), "co_varnames", ()),
+        name.rpartition(".")[2],
+        *bits.signatures.OPTIONS,
+    }
+
+    def link(match: re.Match[str]) -> str:
+        text = match[1]
+        target = LINKS.get(text) or (LINKS.get(f"{module}.{text}") if text not in own else None)
+        return f":py:obj:`{text} <{target}>`" if target else match[0]
+
+    for i, line in enumerate(lines):
+        if not line.lstrip().startswith((">>>", "...")):
+            lines[i] = IN_BACKTICKS.sub(link, line)
+
+
+def without_options(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """On the site, options are described once, on the page of the module: a function's signature names its own."""
+    if "Other Parameters" in lines and name.startswith("softfloat.bits."):
+        start = lines.index("Other Parameters")
+        stop = lines.index("", start) if "" in lines[start:] else len(lines)
+        lines[start:stop] = ["The options in its signature are described on the page of :py:mod:`softfloat.bits`."]
+
+
 def sourced(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
     """numpydoc knows no section "Source": here it is one of references."""
     for i, line in enumerate(lines[:-1]):
@@ -360,6 +455,9 @@ def setup(app: Any) -> dict[str, Any]:
     """Sphinx's hook."""
     app.connect("config-inited", explorer, priority=100)
     app.connect("builder-inited", make)
+    app.connect("autodoc-process-docstring", without_options, priority=90)
     app.connect("autodoc-process-docstring", sourced, priority=100)
+    app.connect("autodoc-process-docstring", linked, priority=110)
     app.connect("autodoc-process-signature", signed)
+    app.connect("build-finished", sitemap)
     return {"version": softfloat.__version__, "parallel_read_safe": True}

@@ -418,10 +418,10 @@ class Environment:
             if name == "overrides":
                 found |= {name: dict(value)} if value else {}
             elif value != getattr(Environment, name):
-                words = (
-                    str(value) if isinstance(value, Flags) else value.name.lower() if isinstance(value, Enum) else value
+                flags = isinstance(value, Flags)
+                found[name] = (
+                    value.named(self.nan) if flags else value.name.lower() if isinstance(value, Enum) else value
                 )
-                found[name] = words
         return f"Environment({', '.join(f'{name}={value!r}' for name, value in found.items())})"
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -717,18 +717,22 @@ def evaluate_as(
         named = [options[parameter] for parameter in parameters if parameter in options]
         if "accumulator" in parameters:
             operands, named = (), []  # a row and a column, not an element of each
-        raise first_trap(name, (*operands, *named), np.asarray(flags), traps)
+        raise first_trap(name, (*operands, *named), np.asarray(flags), traps, env.nan)
     return (result, *more) if more else result
 
 
 @lru_cache(maxsize=256)
 def _parameters(operation: Callable[..., Any]) -> tuple[str, ...]:
-    """Names of the parameters of a function that takes options, and so returns flags."""
+    """Names of the parameters of a function that takes options, and so returns flags; of options, none."""
     parameters = inspect.signature(operation).parameters
-    if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
+    if "environment" not in parameters and not any(x.kind is x.VAR_KEYWORD for x in parameters.values()):
         name = getattr(operation, "__name__", operation)
         raise TypeError(f"operation must be a function of softfloat.bits that returns flags, and {name} returns none")
-    return tuple(parameters)
+    return tuple(name for name in parameters if name not in CALL_OPTIONS and name not in Settings.__dataclass_fields__)
+
+
+CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "position"}
+"""Of functions on codes: options that are no settings, and concern one call."""
 
 
 def _rebuilt(settings: dict[str, Any]) -> Environment:

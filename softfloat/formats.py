@@ -21,7 +21,7 @@ from softfloat.checks import check_switch, is_integer, nearest
 from softfloat.frozen import hash_kept, settle
 from softfloat.kernels import spec
 from softfloat.kernels.spec import FormatSpec, NanEncoding
-from softfloat.markup import plain_table, spans, styled, table_html, titled
+from softfloat.markup import general, plain_table, spans, styled, table_html, titled
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -675,7 +675,7 @@ class Format:
         fields += [
             f"{name}={getattr(self, name)!r}" for name, default in defaults.items() if getattr(self, name) != default
         ]
-        return f"Format({self.name!r}, {', '.join(fields)})  # {self.layout}, max {self.max:.6g}, tiny {self.tiny:.2g}, eps {self.eps:.2g}"
+        return f"Format({self.name!r}, {', '.join(fields)})  # {self.layout}, max {general(self.max, 6)}, tiny {self.tiny:.2g}, eps {self.eps:.2g}"
 
     def __str__(self) -> str:
         return self.name

@@ -24,6 +24,7 @@ FIELD_STYLES = {"sign": "#D55E00", "exponent": "#009E73", "fraction": "#0072B2"}
 TINT = "40"  # a quarter opaque: the digits keep the contrast they have without it
 MONOSPACE = "font-family:monospace;white-space:pre"
 CELL = "text-align:left;vertical-align:top;padding:2px 10px 2px 0"
+ONE_LINE = 80  # letters of a caption that is not broken, however narrow its table is
 DIGITS = 160  # bits of a row of an array, about; more are wider than a page
 
 
@@ -51,7 +52,8 @@ def table_html(rows: Iterable[Sequence[str]], headings: Sequence[str] = (), capt
     """An HTML table of cells that are HTML already; the first cell of a row is its heading, `caption` is text."""
     parts = ['<table style="border-collapse:collapse">']
     if caption:
-        parts.append(f'<caption style="text-align:left;font-weight:bold">{escape(caption)}</caption>')
+        line = ";white-space:nowrap" if len(caption) <= ONE_LINE else ""
+        parts.append(f'<caption style="text-align:left;font-weight:bold{line}">{escape(caption)}</caption>')
     if headings:
         cells = "".join(f'<th scope="col" style="{CELL}">{cell}</th>' for cell in headings)
         parts.append(f"<thead><tr>{cells}</tr></thead>")
@@ -61,6 +63,20 @@ def table_html(rows: Iterable[Sequence[str]], headings: Sequence[str] = (), capt
         parts.append(f'<tr><th scope="row" style="{CELL};font-weight:normal;opacity:.75">{first}</th>{cells}</tr>')
     parts.append("</tbody></table>")
     return "".join(parts)
+
+
+LEAST_LARGE = 10.0**8
+"""Integers below it are written out: NumPy's limit for arrays of float64 without exponents."""
+
+
+def is_written_out(x: float) -> bool:
+    """Whether a number is an integer that is shown with all of its digits."""
+    return abs(x) < LEAST_LARGE and x == int(x)
+
+
+def general(x: float, digits: int) -> str:
+    """A number in as many significant digits; integers that are written out, with all of theirs."""
+    return f"{x:.0f}" if is_written_out(x) else f"{x:.{digits}g}"
 
 
 def grouped(number: int) -> str:

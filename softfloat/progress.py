@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from rich.progress import Progress
 
-__all__ = ["bar", "bars", "is_watched", "status_line"]
+__all__ = ["Shown", "bar", "bars", "is_watched", "shares", "status_line"]
 
 
 def is_watched() -> bool:
@@ -39,7 +39,7 @@ def bars(*columns: str) -> Progress:
         "remaining": progress.TimeRemainingColumn,
     }
     made = [known[x]() if x in known else progress.TextColumn(x) for x in columns]
-    return progress.Progress(*made, console=Console(stderr=True), transient=True)
+    return progress.Progress(*made, console=Console(stderr=True), transient=True, redirect_stdout=False)
 
 
 @contextlib.contextmanager
@@ -54,6 +54,43 @@ def bar(total: int | None, *columns: str) -> Iterator[Callable[[int], None] | No
 
 
 SECONDS_BETWEEN_LINES = 10.0
+
+
+class Shown:
+    """A bar with a name and a share; where nobody watches, a line on standard error now and then."""
+
+    def __init__(self, heading: str, progress: Progress | None) -> None:
+        self._heading, self._progress = heading, progress
+        self._task = None if progress is None else progress.add_task(heading, total=1.0)
+        self._told = time.monotonic()
+
+    def update(self, name: str, share: float) -> None:
+        """What is under way, and how much of the whole is done, from 0 to 1."""
+        if self._progress is not None and self._task is not None:
+            self._progress.update(self._task, description=name, completed=share)
+        elif time.monotonic() - self._told >= SECONDS_BETWEEN_LINES and sys.stderr is not None:
+            self._told = time.monotonic()
+            with contextlib.suppress(OSError):
+                print(f"{self._heading}: {name}, {share:.0%} done", file=sys.stderr)
+
+    @contextlib.contextmanager
+    def aside(self) -> Iterator[None]:
+        """The bar is taken away while something is printed."""
+        if self._progress is not None:
+            self._progress.stop()
+        yield
+        if self._progress is not None:
+            self._progress.start()
+
+
+@contextlib.contextmanager
+def shares(heading: str) -> Iterator[Shown]:
+    """Something under way whose parts have names and shares of the whole; lines for those who do not watch begin with `heading`."""
+    if not is_watched():
+        yield Shown(heading, None)
+        return
+    with bars("{task.description}", "bar", "{task.percentage:.0f} %", "elapsed") as progress:
+        yield Shown(heading, progress)
 
 
 @contextlib.contextmanager

@@ -41,9 +41,15 @@ class Flags(IntFlag):
         return super()._missing_(int(value) if isinstance(value, Integral) else value)
 
     def __str__(self) -> str:
-        return "|".join(flag.name or "" for flag in reversed(Flags) if flag in self) or "none"
+        return self.named()
+
+    def named(self, nan: str = "") -> str:
+        """The names of the flags, as processors that follow a NaN policy call them: INV, DIV0 and OFLO on the IPU."""
+        names = IPU_NAMES if nan == "ipu" else {}
+        return "|".join(names.get(flag, flag.name or "") for flag in reversed(Flags) if flag in self) or "none"
 
 
+IPU_NAMES = {Flags[name]: name for name in ("INV", "DIV0", "OFLO")}
 NO_FLAGS, ALL_FLAGS = Flags(0), Flags(31)
 
 
@@ -139,18 +145,28 @@ class FloatingPointTrap(FloatingPointError):
         `operation` is one of a function's several steps, as in `numpy.gradient`, in the result of that step.
     operands : tuple of int
         Its operands' codes (or numbers, where the operation takes numbers).
+    nan : str
+        The environment's NaN policy: the message has the flags' names of the processors that follow it.
     """
 
-    def __init__(self, flags: Flags, operation: str, index: tuple[int, ...], operands: tuple[object, ...]) -> None:
-        self.flags, self.operation, self.index, self.operands = flags, operation, index, operands
+    def __init__(
+        self, flags: Flags, operation: str, index: tuple[int, ...], operands: tuple[object, ...], nan: str = ""
+    ) -> None:
+        self.flags, self.operation, self.index, self.operands, self.nan = flags, operation, index, operands, nan
         shown = ", ".join(hex(x) if isinstance(x, int) and x >= 0 else str(x) for x in operands)
-        super().__init__(f"{flags} raised by {operation}({shown}) at index {index}")
+        super().__init__(f"{flags.named(nan)} raised by {operation}({shown}) at index {index}")
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.flags, self.operation, self.index, self.operands)
+        return FloatingPointTrap, (self.flags, self.operation, self.index, self.operands, self.nan)
+
+    def moved(self, index: tuple[int, ...], operation: str | None = None) -> FloatingPointTrap:
+        """The same trap at another place, which the caller sees, and by the name that he knows."""
+        return FloatingPointTrap(self.flags, operation or self.operation, index, self.operands, self.nan)
 
 
-def first_trap(operation: str, operands: Iterable[Any], flags: np.ndarray[Any, Any], traps: Flags) -> FloatingPointTrap:
+def first_trap(
+    operation: str, operands: Iterable[Any], flags: np.ndarray[Any, Any], traps: Flags, nan: str
+) -> FloatingPointTrap:
     """The trap of an operation's first result, in C order, that raised a trapped flag; `operands` as it took them."""
     first = int(np.argmax((flags & int(traps)).ravel() != 0))
     index = tuple(int(i) for i in np.unravel_index(first, flags.shape))
@@ -161,4 +177,4 @@ def first_trap(operation: str, operands: Iterable[Any], flags: np.ndarray[Any, A
         array = operand if isinstance(operand, (np.ndarray, np.generic)) else np.array(operand, dtype=object)
         value = np.broadcast_to(array, flags.shape)[index]
         values.append(value.item() if isinstance(value, np.generic) else value)
-    return FloatingPointTrap(Flags(int(flags[index])) & traps, operation, index, tuple(values))
+    return FloatingPointTrap(Flags(int(flags[index])) & traps, operation, index, tuple(values), nan)

@@ -395,12 +395,29 @@ def test_traps(traps: str, operation: Any, operands: Any, flags: Flags, index: A
     assert isinstance(trap, FloatingPointError)
     assert env.status == untrapped.status
     again = pickle.loads(pickle.dumps(trap))
-    assert (again.flags, again.operation, again.index, again.operands, str(again)) == (*trap.__reduce__()[1], str(trap))
+    assert (again.flags, again.operation, again.index, again.operands) == (flags, operation.__name__, index, values)
+    assert (str(again), repr(again)) == (str(trap), repr(trap))
 
 
 def test_a_trap_names_everything() -> None:
     with pytest.raises(FloatingPointTrap, match=r"^OVERFLOW raised by mul\(0x7bff, 0x4000\) at index \(1, 1\)$"):
         Environment(traps="OFLO").evaluate(bits.mul, POKED, [ONE, 0x4000, 0x4000], HALF)
+
+
+def test_flags_have_their_names_on_the_ipu() -> None:
+    env = Environment.ipu(inv=True, div0=True, oflo=True, nanoo=True)
+    assert "traps='INV|DIV0|OFLO'" in repr(env)
+    with pytest.raises(
+        FloatingPointTrap, match=r"^INV\|OFLO raised by add\(0x7bff, 0x7bff\) at index \(0,\)$"
+    ) as caught:
+        env.evaluate(bits.add, [LARGEST], LARGEST, HALF)
+    assert str(env.status) == "OFLO 0x1 DIV0 0x0 INV 0x1"
+    assert str(pickle.loads(pickle.dumps(caught.value))) == str(caught.value)
+    assert str(caught.value.moved((3, 4), "square")) == "INV|OFLO raised by square(0x7bff, 0x7bff) at index (3, 4)"
+    assert Flags.INEXACT.named("ipu") == "INEXACT"
+    assert [flag.named() for flag in (O | X, Flags(0))] == ["OVERFLOW|INEXACT", "none"]
+    with environment(env), pytest.raises(FloatingPointTrap, match=r"^INV\|OFLO raised"):
+        softfloat.array(1e6, HALF)
 
 
 def test_other_flags_do_not_trap() -> None:

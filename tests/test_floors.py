@@ -56,7 +56,7 @@ INSIDE = {
     "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations sums windows | comparisons convolutions evaluations numbers | "
+    "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
@@ -64,7 +64,7 @@ INSIDE = {
     "exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
-    "experiments": "accumulation exact overflow quantisation scaling squares training truncation underflow | published swamping | claims "
+    "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.features hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | "

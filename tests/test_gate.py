@@ -5,9 +5,13 @@ from __future__ import annotations
 import re
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
+from typing import Any
 
 import pytest
+
+import softfloat
 
 CHECKOUT = Path(__file__).parent.parent
 RUN, SKIPPED = CHECKOUT / ".ci" / "run", CHECKOUT / ".ci" / "skipped"
@@ -44,3 +48,50 @@ def test_what_was_skipped_is_named_as_pytest_names_it(tmp_path: Path) -> None:
     report.write_text(re.sub("<skipped.*?(/>|</skipped>)", "", REPORT), encoding="utf-8")
     done = subprocess.run([sys.executable, str(SKIPPED), str(report)], cwd=CHECKOUT, capture_output=True, text=True)
     assert (done.returncode, "nothing was skipped" in done.stderr) == (1, True)
+
+
+RELEASE, WORKFLOW = CHECKOUT / ".ci" / "release", CHECKOUT / ".ci" / "release.yml"
+
+
+def release(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([str(RELEASE), *arguments], cwd=CHECKOUT, capture_output=True, text=True)
+
+
+def test_a_release_is_refused_before_anything_is_built(tmp_path: Path) -> None:
+    """Of a tag that is not the version's."""
+    done = release(str(tmp_path / "release"), "v0.0.999")
+    assert done.returncode == 1
+    version = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert f"the tag is v0.0.999, and pyproject.toml has {version}" in done.stderr
+    assert not list((tmp_path / "release").iterdir())
+    done = release()
+    assert (done.returncode, done.stderr) == (2, ".ci/release FOLDER [TAG]\n")
+
+
+def test_the_version_stands_in_two_places() -> None:
+    version = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    assert version == softfloat.__version__
+    assert (CHECKOUT / "CHANGELOG.md").read_text(encoding="utf-8").split("\n## ")[1].startswith(f"{version} (")
+
+
+def test_the_workflow_publishes_what_the_script_built_and_tried() -> None:
+    yaml: Any = pytest.importorskip("yaml")
+    workflow = yaml.safe_load(WORKFLOW.read_text(encoding="utf-8"))
+    jobs = workflow["jobs"]
+    assert workflow["permissions"] == {"contents": "read"}
+    (run,) = (step["run"] for step in jobs["build"]["steps"] if "run" in step)
+    assert run.startswith(".ci/release build/release ")
+    paths = {step["with"]["path"] for step in jobs["build"]["steps"] if "upload" in step.get("uses", "")}
+    assert paths == {"build/release/dist", "build/release/site"}
+    assert (jobs["platforms"]["needs"], jobs["publish"]["needs"], jobs["site"]["needs"]) == (
+        "build",
+        ["build", "platforms"],
+        "publish",
+    )
+    for name in ("publish", "site"):
+        assert jobs[name]["if"] == "github.event_name == 'push'"
+    assert not any("if" in jobs[name] for name in ("build", "platforms"))
+    versions = tomllib.loads((CHECKOUT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["classifiers"]
+    assert all(
+        f"Programming Language :: Python :: {x}" in versions for x in jobs["platforms"]["strategy"]["matrix"]["python"]
+    )

@@ -33,6 +33,12 @@ PAGES = [
 NAMES = [path.relative_to(CHECKOUT).as_posix() for path in PAGES]
 
 NOT_RUN = {
+    ".ci/release": "takes minutes, and builds what is published: tests/test_gate.py has what it refuses",
+    "python -m twine upload": "publishes",
+    "git tag": "releases",
+    "git push": "releases",
+    "mkdir -p .github/workflows": "is for GitHub",
+    "cp .ci/release.yml": "is for GitHub",
     "softfloat explore": "serves a page until it is stopped: tests/commands/test_explore_command.py",
     "softfloat hardware": "takes minutes: tests/conformance/test_hardware.py",
     "softfloat reproduce": "takes a minute: tests/commands/test_commands.py",

@@ -9,8 +9,9 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
 
@@ -40,6 +41,7 @@ def test_every_page_is_linked_and_no_link_is_broken() -> None:
     for path in written:
         for tree in re.findall(r"```\{toctree\}(.*?)```", path.read_text(encoding="utf-8"), re.S):
             lines = [line.strip() for line in tree.splitlines() if line.strip() and not line.startswith(":")]
+            lines = [re.sub(r".*<(.*)>", r"\1", line) for line in lines]  # a title of its own before the page
             named |= {(path.parent / line).relative_to(DOCS).as_posix() for line in lines}
     assert {path.relative_to(DOCS).with_suffix("").as_posix() for path in written} <= named
     for path in written:
@@ -63,6 +65,161 @@ def test_what_newcomers_look_for_is_the_title_of_a_page(question: str) -> None:
     assert titles.count(f"# {question}") == 1
     assert f"[{question}](" in (DOCS / "howto" / "index.md").read_text(encoding="utf-8")
     assert 'startsWith("howto/") ? 2' in (DOCS / "search" / "scorer.js").read_text(encoding="utf-8")
+
+
+@pytest.fixture(scope="module")
+def words() -> ModuleType:
+    pytest.importorskip("sphinx", reason="the extra docs")
+    spec = importlib.util.spec_from_file_location("words", DOCS / "words.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_first_use_of_a_word_is_a_link(words: Any) -> None:
+    """In the order of the page, and once; not in headings, code and links, nor as a part of another word or name."""
+    nodes = words.nodes
+    tree = nodes.document(None, None)
+    tree += nodes.title("", "Stages")
+    tree += nodes.container("", nodes.paragraph("", "A stage on a card, which is a link."), design_component="card")
+    first = nodes.paragraph(
+        "", "", nodes.literal("", "stage"), nodes.Text(" is stage(1); backstage, stage.py. Stages and a ")
+    )
+    first += [nodes.reference("", "stream", refuri="elsewhere"), nodes.Text(" of a stream, and a stage.")]
+    tree += first
+    words.link_first_uses(tree, {"stage": "glossary.html#stage", "stream": "glossary.html#stream", "trap": "nowhere"})
+    links = [(x.astext(), x["refuri"]) for x in tree.findall(nodes.reference)]
+    assert links == [("Stages", "glossary.html#stage"), ("stream", "elsewhere"), ("stream", "glossary.html#stream")]
+    assert tree.astext().endswith(
+        "stage is stage(1); backstage, stage.py. Stages and a stream of a stream, and a stage."
+    )
+
+
+def glossary() -> list[str]:
+    text = (DOCS / "glossary.md").read_text(encoding="utf-8")
+    return re.findall(r"^(\w[^\n]*)\n  ", text[text.index("{glossary}\n") :], re.MULTILINE)
+
+
+def test_the_glossary_has_the_words_of_this_package(words: Any) -> None:
+    found = glossary()
+    assert found == sorted(found)
+    assert {"stage", "way", "plan", "draw", "standing", "position", "stream", "accumulator", "carrier"} <= set(found)
+    assert set(found) >= words.COMMON
+
+
+def foreign_words() -> list[tuple[str, str]]:
+    """Words of other libraries in the tables of docs/coming/, with their page."""
+    return [
+        (word, f"coming/{path.stem}")
+        for path in sorted((DOCS / "coming").glob("*.md"))
+        for line in path.read_text(encoding="utf-8").splitlines()
+        if path.stem != "index" and line.startswith("| ")
+        for word in re.findall(r"`([^`]+)`", line.split("|")[1])
+    ]
+
+
+ASKED = """partialsType, poplar_options, esr, nanoo, REPLICA_IDENTICAL_ONLY, $FP_STS, oflo, div0, inv, use_stable_statistics, set_all,
+fp32_parameter_getter, IPUOutfeedQueue, print_tensor, stochastic_rounding.py, float32_parameter_updates.py, ipuestimator_fp16.py,
+--use-float16-partials, TF_BF16_CONVERSION, TF_BF16_DUMP_PATH, KEEP_FP32_PRECISION, FORCE_BF16_PRECISION, allow_list, conditional_list,
+strict_conditional_list, non_convertible_exceptions, convertible_exceptions, float16_transpile, InferenceTranspiler, float_to_half_rn,
+half_to_float, amp_level, keep_batchnorm_fp32, to_float, loss_scale_manager, FixedLossScaleManager, DynamicLossScaleManager, get_loss_scale,
+update_loss_scale, drop_overflow_update, scale_window, device_target, explim, rmode, float_quantize, DelayedScaling, NVFP4BlockScaling"""
+"""Words of the documents that people come from."""
+
+
+def test_words_of_other_libraries_have_a_row() -> None:
+    found = [word for word, _ in foreign_words()]
+    assert [word for word in re.split(r",\s+", ASKED) if found.count(word) != 1] == []
+    assert len(found) > 150
+
+
+def search(questions: list[str]) -> list[list[dict[str, Any]]]:
+    """What the search of the built site finds, best first."""
+    node, site = shutil.which("node"), CHECKOUT / "build" / "site"
+    if node is None:
+        pytest.skip("node is not installed")
+    index = site / "searchindex.js"
+    if not index.exists() or index.stat().st_mtime < max(x.stat().st_mtime for x in DOCS.glob("coming/*.md")):
+        pytest.skip("build/site is not there, or older than its pages: sphinx-build -q -W -n docs build/site")
+    command = [node, str(CHECKOUT / "tests" / "helpers" / "site_search.js"), str(site)]
+    done = subprocess.run(command, input=json.dumps(questions), capture_output=True, text=True, check=True)
+    found: list[list[dict[str, Any]]] = json.loads(done.stdout)
+    return found
+
+
+def test_the_search_finds_words_of_other_libraries_first() -> None:
+    words = foreign_words()
+    for (word, page), found in zip(words, search([word for word, _ in words]), strict=True):
+        places = [x["page"] for x in found if x["score"] == found[0]["score"]] if found else []
+        assert page in places, (word, page, found[:3])
+
+
+TASKS = {
+    "install": "index",
+    "saturate": "howto/saturate",
+    "loss scale": "howto/loss_scale",
+    "custom format": "howto/own_format",
+    "check a device's file": "howto/device_file",
+    "stochastic rounding training": "howto/train_stochastic",
+    "partialsType half": "coming/graphcore",
+    "chop": "coming/chop",
+    "H100 torch.mm": "howto/torch_mm",
+    "swamping": "howto/researcher",
+}
+"""What newcomers type -> the page that they mean."""
+
+
+def test_the_search_finds_tasks_first() -> None:
+    for (question, page), found in zip(TASKS.items(), search(list(TASKS)), strict=True):
+        assert found[0]["page"] == page, (question, found[:3])
+
+
+TABLE_HEAD = re.compile(r"^(\|.*\|)\n\|[\s:|-]*---[\s:|-]*\|$", re.MULTILINE)
+
+
+VISIBLE = 96
+"""Columns of code that a page shows on a screen of 1280 pixels."""
+
+
+def test_comments_of_code_are_seen() -> None:
+    """Longer lines go on below, where a comment at their end would not be told from code."""
+    for path in (path for path in DOCS.rglob("*.md") if "made" not in path.parts):
+        for block in re.findall(r"^```(?:python|sh)\n(.*?)^```", path.read_text(encoding="utf-8"), re.M | re.S):
+            typed = [x for x in block.splitlines() if ">>>" not in block or x.startswith((">>> ", "... "))]
+            assert [x for x in typed if len(x) > VISIBLE and "# " in x] == [], path
+
+
+def test_the_map_of_the_site(pages: Any, tmp_path: Path) -> None:
+    builder = SimpleNamespace(format="html", get_target_uri=lambda page: f"{page}.html")
+    env = SimpleNamespace(found_docs={"index", "howto/saturate"})
+    for address, made in (("https://example.org/softfloat/", True), ("", False)):
+        folder = tmp_path / str(made)
+        app = SimpleNamespace(
+            config=SimpleNamespace(html_baseurl=address), builder=builder, env=env, outdir=str(folder)
+        )
+        pages.sitemap(app, None)
+        assert (folder / "sitemap.xml").exists() is made
+    found = ElementTree.parse(tmp_path / "True" / "sitemap.xml").iter(
+        "{http://www.sitemaps.org/schemas/sitemap/0.9}loc"
+    )
+    root = "https://example.org/softfloat"
+    assert [x.text for x in found] == [f"{root}/howto/saturate.html", f"{root}/index.html"]
+
+
+def nameless(path: Path) -> list[str]:
+    """Heads of tables with a column that has no name."""
+    heads: list[str] = TABLE_HEAD.findall(path.read_text(encoding="utf-8"))
+    return [head for head in heads if not all(cell.strip() for cell in head.strip("|").split("|"))]
+
+
+def test_no_column_of_a_table_is_without_a_name() -> None:
+    """Those of generated pages are in the tests of these."""
+    kept = [CHECKOUT / x for x in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "notebooks/README.md")]
+    for path in [*kept, *(path for path in DOCS.rglob("*.md") if "made" not in path.parts)]:
+        assert nameless(path) == [], path
+    assert len(TABLE_HEAD.findall((DOCS / "performance.md").read_text(encoding="utf-8"))) > 30
 
 
 def score_in_node(question: str, titles: list[tuple[str, str]]) -> list[float]:
@@ -107,12 +264,17 @@ def test_formats(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     for name, fmt in ROSTER.items():
         text = (tmp_path / "formats" / f"{name}.md").read_text(encoding="utf-8")
         assert f"({name}.md)" in index
+        assert nameless(tmp_path / "formats" / f"{name}.md") == []
         assert fmt.layout in text
         assert f'href="../../{pages.EXPLORER}#format={name}"' in text
         if fmt.bits <= pages.LARGEST_TABLE:
             assert f"{bits.decode(fmt.one_code, fmt):.5g}" in text
     e2m1 = (tmp_path / "formats" / "float4_e2m1fn.md").read_text(encoding="utf-8")
-    assert "| **0…** | 0 | 0.5 | 1 | 1.5 | 2 | 3 | 4 | 6 | -0 | -0.5 | -1 | -1.5 | -2 | -3 | -4 | -6 |" in e2m1
+    assert (
+        "| **0x00** | 0 | 0.5 | 1 | 1.5 | 2 | 3 | 4 | 6 |\n| **0x08** | -0 | -0.5 | -1 | -1.5 | -2 | -3 | -4 | -6 |"
+        in e2m1
+    )
+    assert "| largest | `0x7` | 6 | 4 | no number |" in e2m1
 
 
 def test_accumulators(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -120,9 +282,11 @@ def test_accumulators(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     pages.accumulators_pages()
     for name, row in PRESETS.items():
         text = (tmp_path / "accumulators" / f"{name}.md").read_text(encoding="utf-8")
+        assert nameless(tmp_path / "accumulators" / f"{name}.md") == []
         assert row.example in text
         assert row.source.replace("|", "\\|") in text
         assert pages.example_of(name).describe() in text
+    assert nameless(tmp_path / "accumulators" / "index.md") == []
 
 
 REFERENCE = """
@@ -148,7 +312,10 @@ def test_the_reference_has_every_public_name(without: str, tmp_path: Path) -> No
     assert {"softfloat.torch", "softfloat.dask", "softfloat.interchange.columns"} <= offered.keys()
     assert {"emulate", "Model", "GradScaler", "scale_hyperparameters"} <= set(offered["softfloat.torch"])
     for module, names in offered.items():
-        text = (tmp_path / "api" / f"{module}.md").read_text(encoding="utf-8")
+        families = [
+            x for x in (tmp_path / "api").glob(f"{module}.*.md") if x.stem not in offered
+        ]  # of functions on codes
+        text = "".join(x.read_text(encoding="utf-8") for x in (tmp_path / "api" / f"{module}.md", *families))
         for name in names:
             assert re.search(rf"\b{name}\b", text), (module, name)
     functions = (tmp_path / "api" / "softfloat.torch.md").read_text(encoding="utf-8").partition("## Classes")[0]

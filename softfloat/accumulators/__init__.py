@@ -22,6 +22,10 @@ from softfloat.accumulators.units import (
     zvfbfwma,
 )
 
+for _name in sorted(PRESETS, key=lambda name: [*STANDINGS].index(PRESETS[name].standing)):
+    PRESETS[_name] = PRESETS.pop(_name)  # wherever they are listed, what was measured comes before what is assumed
+del _name
+
 __all__ = [
     "PRESETS",
     "SPLITS",

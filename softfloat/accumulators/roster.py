@@ -21,7 +21,7 @@ STANDINGS = MappingProxyType(
         "assumption": "words only: the order of the sum and its roundings are assumed",
     }
 )
-"""How sure a rule is -> what that means."""
+"""How sure a rule is -> what that means; from the surest to the least sure."""
 
 MODES = ("nearest_even", "toward_zero", "toward_positive", "toward_negative")
 """Rounding modes that FPCR, MXCSR and frm can name."""

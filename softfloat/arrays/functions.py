@@ -18,6 +18,7 @@ from softfloat import bits, engine
 from softfloat.arrays.softarray import (
     FUNCTIONS,
     SoftArray,
+    array_text,
     coerced,
     common_format,
     empty,
@@ -131,7 +132,7 @@ def _relocated(place: Callable[..., tuple[int, ...]], known: tuple[Any, ...], na
     try:
         yield
     except FloatingPointTrap as trap:
-        raise FloatingPointTrap(trap.flags, name or trap.operation, place(trap.index, *known), trap.operands) from None
+        raise trap.moved(place(trap.index, *known), name) from None
 
 
 def arranged(shape: Sequence[int], arrange: Callable[[Codes], Codes]) -> AbstractContextManager[None]:
@@ -832,8 +833,8 @@ def _printing(width: Any, precision: Any, suppress: Any) -> AbstractContextManag
 
 @implements(np.array2string)
 def array2string(a: SoftArray, *arguments: Any, **keywords: Any) -> str:
-    """NumPy's text with the fewest digits that identify each number."""
-    return np.array2string(a._shortest(), *arguments, **keywords)
+    """NumPy's text of the numbers as `str` writes them."""
+    return array_text(a._decimals(), *arguments, **keywords)
 
 
 @implements(np.save, np.savez, np.savez_compressed, np.savetxt, mixed=True)

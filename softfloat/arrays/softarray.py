@@ -42,7 +42,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from softfloat import bits, engine
+from softfloat import bits, engine, markup
 from softfloat.arrays import views
 from softfloat.arrays.exchange import capsule_of, of_others
 from softfloat.arrays.readers import COMPUTING, DRAWING, drawing, reader
@@ -203,7 +203,7 @@ def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
     if raised and not quiet:
         env.status.add(raised)
         if env.traps and raised & as_flags(env.traps):
-            raise FloatingPointTrap(Flags(raised) & as_flags(env.traps), operation, (), (x,))
+            raise FloatingPointTrap(Flags(raised) & as_flags(env.traps), operation, (), (x,), env.nan)
     return code
 
 
@@ -621,7 +621,7 @@ class SoftArray(Standard):
     def __str__(self) -> str:
         if not self.ndim:
             return str(self._decimals().item())
-        return np.array2string(self._shortest())
+        return array_text(self._decimals())
 
     def __repr__(self) -> str:
         if not self.ndim:
@@ -630,15 +630,11 @@ class SoftArray(Standard):
         if not self.size:
             empty = "[]" if self.shape == (0,) else f"zeros({self.shape})"
             return f"{prefix}{empty}{suffix}"
-        text = np.array2string(self._shortest(), separator=", ", prefix=prefix, suffix=suffix)
+        text = array_text(self._decimals(), separator=", ", prefix=prefix, suffix=suffix)
         last = len(text) - text.rfind("\n") - 1 + (len(prefix) if "\n" not in text else 0)
         if last + len(suffix) > np.get_printoptions()["linewidth"]:
             suffix = f",\n{' ' * len(prefix)}{self._format})"
         return f"{prefix}{text}{suffix}"
-
-    def _shortest(self) -> np.ndarray[Any, Any]:
-        """What NumPy prints in the fewest digits that identify the elements: their own dtype where it prints that, else float64."""
-        return self._codes.view(self._format.name) if self._format in NUMPY_PRINTS else self._decimals()
 
     def _decimals(self) -> np.ndarray[Any, Any]:
         """`shortest` of the elements; of a long array, only of those that are printed."""
@@ -932,26 +928,45 @@ def _format_or_dtype(kind: Any) -> Format | np.dtype[Any]:
         raise
 
 
-NUMPY_PRINTS = ROSTER["float16"], ROSTER["float32"]
 MOST_DIGITS = 9  # identify every number of 24 bits of precision
+FEW_DIGITS = 3  # are read at a glance, whatever the format
+LEAST_PLAIN = 1e-4  # NumPy writes smaller numbers with exponents, and so are they here
 
 
 def shortest(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
-    """float64 numbers whose shortest decimal representation has as few digits as tell each code from every other."""
+    """float64 numbers whose shortest decimal representation tells each code from every other, and does not mislead.
+
+    Integers that are written out (`markup.is_written_out`) are exact, and so are numbers of as few digits as the format may need to
+    tell its numbers apart, or three: 288 is not 300 in a format that would read it so, nor 7.5 a whole 8. All others have as few
+    digits as will do: 0.1 is the nearest number to 0.1.
+    """
     flat = np.asarray(codes).reshape(-1)
     values = np.asarray(bits.decode(flat, fmt))
     result = values.copy()
-    left = np.flatnonzero(np.isfinite(values) & (values != 0))
+    digits = max(FEW_DIGITS, 1 + math.ceil(fmt.p * math.log10(2)))
+    brief = [markup.is_written_out(x) or float(f"{x:.{digits}g}") == x for x in values.tolist()]
+    left = np.flatnonzero(np.isfinite(values) & ~np.array(brief, bool))
     for digits in range(1, MOST_DIGITS + 1):
+        if not left.size:
+            break
         for rounding in (decimal.ROUND_HALF_EVEN, decimal.ROUND_FLOOR, decimal.ROUND_CEILING):
             decimals = decimal.Context(digits, rounding)
             tried = np.array([float(decimals.create_decimal_from_float(x)) for x in values[left].tolist()])
             found = bits.encode(tried, fmt, flags="any")[0] == flat[left]
             result[left[found]] = tried[found]
             left = left[~found]
-        if not left.size:
-            break
     return result.reshape(np.shape(codes))
+
+
+def array_text(
+    numbers: np.ndarray[Any, Any], max_line_width: Any = None, precision: int | None = None, *more: Any, **options: Any
+) -> str:
+    """`numpy.array2string`, but without exponents where all digits have room, however far apart the numbers are."""
+    places = np.get_printoptions()["precision"] if precision is None else precision
+    some = numbers[np.isfinite(numbers) & (numbers != 0)]
+    plain = (abs(some) >= LEAST_PLAIN) & (abs(some) < markup.LEAST_LARGE) & (np.round(some, places) == some)
+    with np.printoptions(suppress=np.get_printoptions()["suppress"] or bool(plain.all())):
+        return np.array2string(numbers, max_line_width, precision, *more, **options)
 
 
 # -- making arrays ---------------------------------------------------------------------------------------------------

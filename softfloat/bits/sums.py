@@ -406,6 +406,13 @@ def _moved(x: Any, fmt: Format, axis: int | None, argument: str) -> tuple[Codes,
     return moved.reshape(codes.shape[axis], math.prod(moved.shape[1:])), moved.shape[1:], int(axis) % codes.ndim
 
 
+def adds_one_at_a_time(how: Accumulator) -> bool:
+    """Whether an accumulator has a sum after each number: those that `cumsum` takes."""
+    return how.block == 1 and not (
+        how.store or how.segments is not None or len(how.reduction) > 1 or len(how.order) > 1
+    )
+
+
 def _without_axis(position: Position | None, axis: int, shape: tuple[int, ...], flattened: bool) -> Position | None:
     """The position of the sums that cumulative ones along an axis share their random numbers with."""
     if position is None:
@@ -460,7 +467,7 @@ def _summed(
     if not cumulative:
         return contraction.run([Problem(flat, ones, None, True, 0, 0, 1)], flat.shape[0], shape, operands)
     how = contraction.accumulator
-    if how.block != 1 or how.store or how.segments is not None or len(how.reduction) > 1 or len(how.order) > 1:
+    if not adds_one_at_a_time(how):
         raise ValueError(
             f"accumulator must add one number at a time, in order and in one level, for cumulative sums, got {how!r}"
         )

@@ -15,6 +15,7 @@ from softfloat.commands.output import grid
 from softfloat.commands.output import print_json as _print_json
 from softfloat.commands.reproduce import WIDE
 from softfloat.formats import ROSTER, Format
+from softfloat.markup import general
 
 if TYPE_CHECKING:
     from rich.text import Text
@@ -95,7 +96,7 @@ def _print_block_formats(formats: Sequence[BlockFormat]) -> None:
         return
     rows: list[list[str | Text]] = []
     for fmt in formats:
-        numbers = [block_text(fmt.block), f"{fmt.bits_per_element:.6g}", f"{fmt.element.max:.6g}"]
+        numbers = [block_text(fmt.block), f"{fmt.bits_per_element:.6g}", general(fmt.element.max, 6)]
         tensor = "" if fmt.tensor_scale is None else f", {fmt.tensor_scale} of the tensor"
         rows.append([Text(fmt.name, "bold"), *numbers, str(fmt.element), f"{fmt.scale}{tensor}"])
     console.print(grid(["block format", "block", "bits", "max", "element", "scale"], rows, whole=range(4), gap=1))
@@ -121,7 +122,7 @@ def _print_formats(formats: Sequence[Format]) -> None:
         smallest = f"2^{fmt.emin - fmt.mantissa_bits}" if fmt.smallest_subnormal < fmt.tiny else "none"
         exponents = f"{fmt.emin} to {fmt.emax}"
         codes.append([str(fmt.bits), markup.styled(widths), str(fmt.p), str(fmt.bias), exponents])
-        values.append([f"{fmt.max:.6g}", f"2^{fmt.emin}", smallest, f"2^{-fmt.mantissa_bits}"])
+        values.append([general(fmt.max, 6), f"2^{fmt.emin}", smallest, f"2^{-fmt.mantissa_bits}"])
     special: list[list[str | Text]] = [[special_values(fmt)] for fmt in formats]
     names: list[list[str | Text]] = [[Text(fmt.name, "bold")] for fmt in formats]
     head_codes = ["bits", "s e f", "p", "bias", "exponents"]

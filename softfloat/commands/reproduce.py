@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import itertools
+import contextlib
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -17,14 +17,15 @@ from softfloat.commands.output import console as _console
 from softfloat.commands.output import print_json as _print_json
 from softfloat.experiments import figures
 from softfloat.markup import grouped
-from softfloat.progress import bar
+from softfloat.progress import shares
 
 if TYPE_CHECKING:
-    from rich.console import RenderableType
+    from rich.console import Console, RenderableType
     from rich.text import Text
 
     from softfloat.experiments.accumulation import Accumulation
     from softfloat.experiments.claims import Claim, Report, SwampingCell
+    from softfloat.progress import Shown
 
 
 WIDE = 120  # columns that a table of claims needs; narrower terminals get a list
@@ -45,6 +46,8 @@ def add_parsers(commands: Any) -> None:
     )
     seed_help = SEED_HELP.replace("rounding", "rounding and of random vectors")
     reproduce.add_argument("--seed", type=seed, default=0, metavar="N", help=seed_help)
+    quick_help = "the claims alone: neither the table of running sums nor the measurements of long sums"
+    reproduce.add_argument("--quick", action="store_true", help=quick_help)
     reproduce.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     plot_help = "draw the running sums; .png, .svg or .pdf (needs matplotlib)"
     reproduce.add_argument("--plot", metavar="FILE.png", help=plot_help)
@@ -57,12 +60,20 @@ def _run(options: argparse.Namespace) -> int:
     if options.plot is not None:
         attempt_plot(lambda: display.check_plot_path(options.plot))
     if options.plots is not None:
+        if options.quick:
+            raise CommandError("--plots draws what --quick leaves out; accepted: one of them, or --quick with --plot")
         attempt_plot(lambda: display.check_plot_folder(options.plots))
     from softfloat.experiments import claims
 
-    stages = itertools.count(1)
-    with bar(claims.STAGES, "running sums", "bar", "count", "elapsed") as show:
-        report = claims.reproduce(options.seed, show and (lambda: show(next(stages))))
+    out = None if options.json else _Claims(_console())
+    with shares("softfloat reproduce") as bar, _compilations(bar, options.quick) as begin:
+
+        def told(claim: Claim) -> None:
+            if out is not None:
+                with bar.aside():
+                    out.show(claim)
+
+        report = claims.reproduce(options.seed, begin, told, quick=options.quick)
     if options.plot is not None:
         attempt_plot(lambda: display.save(figures.running_sums(report.nearest, report.stochastic), options.plot))
     written = [] if options.plot is None else [options.plot]
@@ -71,8 +82,44 @@ def _run(options: argparse.Namespace) -> int:
     if options.json:
         _print_json(_document(report, options.plot, written))
     else:
-        _print_report(report, written)
+        _print_report(report, written, options.quick)
     return 0 if report.passed else FAILED
+
+
+def _is_whole_loop(found: Any) -> bool:
+    """Whether Numba tells of a loop of softfloat's, which is cached, and not of a part of one."""
+    return type(getattr(found.data["dispatcher"], "_cache", None)).__module__ == "softfloat.kernels.compile_cache"
+
+
+LOOPS = {True: 25, False: 80}
+"""At most as many are compiled, with --quick and without it, if there is nothing in the cache."""
+
+
+@contextlib.contextmanager
+def _compilations(bar: Shown, quick: bool) -> Iterator[Callable[[str, float], None]]:
+    """What to call with the name of a step and the share that is done; the bar says, too, which loop is being compiled."""
+    from numba.core import event
+
+    name, share, compiled = "", 0.0, 0
+
+    def begin(step: str, done: float) -> None:
+        nonlocal name, share
+        name, share = step, done
+        bar.update(name, share)
+
+    class Listener(event.Listener):
+        def on_start(self, found: Any) -> None:
+            nonlocal compiled
+            if _is_whole_loop(found):
+                compiled += 1
+                bar.update(f"{name}: compiling loop {compiled} of at most {max(LOOPS[quick], compiled)}, once", share)
+
+        def on_end(self, found: Any) -> None:
+            if _is_whole_loop(found):
+                bar.update(name, share)
+
+    with event.install_listener("numba:compile", Listener()):
+        yield begin
 
 
 def _write_figures(report: Report, folder: str) -> list[str]:
@@ -124,7 +171,8 @@ def _document(report: Report, plot: str | None, written: Sequence[str]) -> dict[
     }
 
 
-def _print_report(report: Report, written: Sequence[str]) -> None:
+def _print_report(report: Report, written: Sequence[str], quick: bool) -> None:
+    """What follows the claims."""
     from rich.padding import Padding
     from rich.text import Text
 
@@ -137,16 +185,32 @@ def _print_report(report: Report, written: Sequence[str]) -> None:
             console.print(Padding(Text(note, "dim"), (0, 0, 0, 1)))
         console.print()
 
-    for source in dict.fromkeys(claim.source for claim in report.claims):
-        claims = [claim for claim in report.claims if claim.source == source]
-        section(
-            source,
-            _claims_table(claims, console.width) if console.width >= WIDE else _claims_list(claims, console.width),
-        )
+    console.print()
+    if not quick:
+        _print_measurements(report, console.width, section)
+    for path in written:
+        console.print(f"Plot written to {path}", soft_wrap=True)
+    line = Text()
+    for verdict, number in report.counts.items():
+        words = f"{number} {verdict}" + "s" * (verdict == "typo" and number != 1)
+        line.append(", " if line else "").append(words, VERDICT_STYLES[verdict] if number else "")
+    failed = sum(cell.verdict.value == "FAILED" for cell in report.swamping)
+    if failed:
+        line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
+    if report.accumulation.broken:
+        line.append("; ").append(f"{report.accumulation.broken} error bounds FAILED", VERDICT_STYLES["FAILED"])
+    console.print(line)
+
+
+def _print_measurements(report: Report, width: int, section: Callable[..., None]) -> None:
+    """Running sums, exceptions and long sums, a section each."""
+    from rich.padding import Padding
+    from rich.text import Text
+
     count = grouped(report.nearest.count)
     section(
         f"{count} × {report.nearest.requested:g}, by format and rounding mode",
-        _swamping_table(report.swamping, console.width),
+        _swamping_table(report.swamping, width),
         "The last sum (the mean of 20, if stochastic), and in brackets how many additions changed it. "
         "The increment is rounded to nearest even first; without other rounding the sums would be 10 000 times that: "
         + ", ".join(dict.fromkeys(f"{exact} ({name})" for name, exact in _unrounded_sums(report.swamping)))
@@ -163,27 +227,15 @@ def _print_report(report: Report, written: Sequence[str]) -> None:
     cases = [*report.overflow, *report.exceptions]
     rows = [[case.expression, case.format, case.environment, f"{case.value:g}", case.status] for case in cases]
     headings = ["operation", "format", "settings", "result", "status"]
-    section("The status register after one operation", _table(headings, rows, console.width))
+    section("The status register after one operation", _table(headings, rows, width))
     rows = [
         [case.description, f"{case.number:.9g}", f"0x{case.code:04x}", f"{case.value:.6g}", str(case.flags)]
         for case in report.underflow
     ]
     headings = ["number", "float32", "code", "value", "flags"]
-    section("Underflow from float32 to float16", _table(headings, rows, console.width))
-    for title, body, note in _accumulation_sections(report.accumulation, console.width):
+    section("Underflow from float32 to float16", _table(headings, rows, width))
+    for title, body, note in _accumulation_sections(report.accumulation, width):
         section(title, body, note)
-    for path in written:
-        console.print(f"Plot written to {path}", soft_wrap=True)
-    line = Text()
-    for verdict, number in report.counts.items():
-        words = f"{number} {verdict}" + "s" * (verdict == "typo" and number != 1)
-        line.append(", " if line else "").append(words, VERDICT_STYLES[verdict] if number else "")
-    failed = sum(cell.verdict.value == "FAILED" for cell in report.swamping)
-    if failed:
-        line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
-    if report.accumulation.broken:
-        line.append("; ").append(f"{report.accumulation.broken} error bounds FAILED", VERDICT_STYLES["FAILED"])
-    console.print(line)
 
 
 def _unrounded_sums(cells: Sequence[SwampingCell]) -> list[tuple[str, str]]:
@@ -206,68 +258,78 @@ def _verdict(claim: Claim) -> Text:
     return Text(claim.verdict.value, VERDICT_STYLES[claim.verdict.value])
 
 
-def _claims_table(claims: Sequence[Claim], width: int) -> RenderableType:
-    """A row for each claim, then the notes."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
+class _Claims:
+    """Claims printed one after the other, below their source: in columns, or where these have no room, in lines."""
 
-    rows: list[list[str | Text]] = [
-        [claim.id, claim.statement, claim.published, claim.exact, claim.emulated, _verdict(claim)] for claim in claims
-    ]
-    notes = Table.grid(padding=(0, 2, 0, 0))
-    for claim in claims:
-        if claim.note:
-            notes.add_row(Text(claim.id, "dim"), Text(claim.note, "dim"))
-    headings = ["", "claim", "published", "exact", "emulated", "verdict"]
-    fixed = (
-        {0: 4, 1: min(width - 91, 48), 2: 15, 3: 25, 4: 25, 5: 11} if width < UNBOUNDED else {}
-    )  # a status register takes 25
-    return Group(grid(headings, rows, whole=[0, 5], fixed=fixed, gap=1), Text(), notes)
+    HEADINGS = ("", "claim", "published", "exact", "emulated", "verdict")
+    NAMES = ("published", "exact", "emulated")
 
-
-def _claims_list(claims: Sequence[Claim], width: int) -> RenderableType:
-    """The statement on a line of its own, the three values in columns below it; in lines below 60 columns."""
-    from rich.console import Group
-    from rich.table import Table
-    from rich.text import Text
-
-    names = ("published", "exact", "emulated")
-    blocks: list[RenderableType] = []
-    stacked = width < 60
-    wide = max((width - 28) // 2, (width - 7) // 3)  # a status register takes 25 columns
-    widths = (width - 7 - 2 * wide, wide, wide)
-    if not stacked:
-        head = Table.grid(padding=(0, 1, 0, 0))
-        for column in (4, *widths):
-            head.add_column(width=column, style="dim")
-        head.add_row("", *names)
-        blocks.append(head)
-    for claim in claims:
-        first = Table.grid(padding=(0, 1, 0, 0), expand=True)
-        first.add_column(width=4, style="dim")
-        first.add_column(ratio=1)
-        first.add_column(no_wrap=True)
-        first.add_row(claim.id, claim.statement, _verdict(claim))
-        blocks.append(first)
-        values = Table.grid(padding=(0, 1, 0, 0))
-        values.add_column(width=4)
-        if stacked:
-            values.add_column(width=9, style="dim")
-            values.add_column(overflow="fold")
-            for name in names:
-                values.add_row("", name, getattr(claim, name))
+    def __init__(self, console: Console) -> None:
+        self._console, self._source = console, ""
+        width = console.width
+        self._stacked, self._wide = width < 60, width >= WIDE
+        if self._wide:  # a status register takes 25 columns
+            self._widths = [4, min(width - 92, 48), 15, 25, 25, 11]
         else:
-            for column in widths:
-                values.add_column(width=column, overflow="fold")
-            values.add_row("", *(getattr(claim, name) for name in names))
-        blocks.append(values)
+            wide = max((width - 28) // 2, (width - 7) // 3)
+            self._widths = [4, width - 7 - 2 * wide, wide, wide]
+
+    def show(self, claim: Claim) -> None:
+        """Print a claim, after its source's name and headings where it is the first."""
+        from rich.text import Text
+
+        if claim.source != self._source:
+            if self._source:
+                self._console.print()
+            self._source = claim.source
+            self._console.print(Text(claim.source, "bold"))
+            if not self._stacked:
+                self._print_row([Text(name, "dim") for name in (self.HEADINGS if self._wide else ("", *self.NAMES))])
+        first, verdict = Text(claim.id, "dim"), _verdict(claim)
+        values = [Text(getattr(claim, name)) for name in self.NAMES]
+        if self._wide:
+            self._print_row([first, Text(claim.statement), *values, verdict])
+        else:
+            self._print_heading(first, claim.statement, verdict)
+            if self._stacked:
+                for name, value in zip(self.NAMES, values, strict=True):
+                    self._print_indented(Text(f"{name:<10}", "dim") + value)
+            else:
+                self._print_row([Text(), *values])
         if claim.note:
-            note = Table.grid(padding=(0, 1, 0, 0))
-            note.add_column(width=4)
-            note.add_row("", Text(claim.note, "dim"))
-            blocks.append(note)
-    return Group(*blocks)
+            self._print_indented(Text(claim.note, "dim"))
+
+    def _print_row(self, cells: Sequence[Text]) -> None:
+        """Cells in columns: of a terminal, folded to their widths; else, whatever does not fit pushes what follows aside."""
+        from rich.table import Table
+        from rich.text import Text
+
+        if self._console.width == UNBOUNDED:
+            padded = [cell + " " * (width - len(cell)) for cell, width in zip(cells, self._widths, strict=True)]
+            line = Text(" ").join(padded)
+            line.rstrip()
+            self._console.print(line)
+            return
+        row = Table.grid(padding=(0, 2 if self._wide else 1, 0, 0))
+        for width in self._widths:
+            row.add_column(width=width, overflow="fold")
+        row.add_row(*cells)
+        self._console.print(row)
+
+    def _print_heading(self, first: Text, statement: str, verdict: Text) -> None:
+        from rich.table import Table
+
+        row = Table.grid(padding=(0, 1, 0, 0), expand=True)
+        row.add_column(width=4)
+        row.add_column(ratio=1)
+        row.add_column(no_wrap=True)
+        row.add_row(first, statement, verdict)
+        self._console.print(row)
+
+    def _print_indented(self, text: Text) -> None:
+        from rich.padding import Padding
+
+        self._console.print(Padding(text, (0, 0, 0, 6 if self._wide else 5), expand=False))
 
 
 def _swamping_table(cells: Sequence[SwampingCell], width: int) -> RenderableType:

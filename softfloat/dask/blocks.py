@@ -20,7 +20,7 @@ from softfloat.dask.following import Progress, compute
 from softfloat.engine import Codes
 from softfloat.environments import Environment, Rounding, current_environment
 from softfloat.positions import Position
-from softfloat.status import Flags, FloatingPointTrap, as_flags, first_trap
+from softfloat.status import Flags, as_flags, first_trap
 
 Chunks: TypeAlias = tuple[tuple[int, ...], ...]
 TOGETHER = 16  # flags OR-ed by one task
@@ -71,10 +71,10 @@ def evaluated(operation: Step, position: Position, *operands: Codes) -> Block:
     raised = int(np.bitwise_or.reduce(flags, axis=None)) if traps else int(flags)
     if raised & traps:
         alike = operands if operation.function in ELEMENTWISE or operation.function in ("encode", "convert") else ()
-        trap = first_trap(operation.name, alike, np.asarray(flags), traps)
+        trap = first_trap(operation.name, alike, np.asarray(flags), traps, operation.environment.nan)
         assert isinstance(position.index, tuple)
         index = tuple(start + at for start, at in zip(position.index, trap.index, strict=True))
-        raise FloatingPointTrap(trap.flags, trap.operation, index, trap.operands)
+        raise trap.moved(index)
     return Block(np.asarray(codes), raised, *counts)
 
 

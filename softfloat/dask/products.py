@@ -103,7 +103,7 @@ def _together(operation: Step, at: Position, order: tuple[int, ...], found: list
         codes, raised, counts = evaluated(operation, there, np.stack([one.codes.transpose(order) for one in sums]))
     except FloatingPointTrap as trap:
         index = tuple(trap.index[axis] for axis in back)
-        raise FloatingPointTrap(trap.flags, trap.operation, index, trap.operands) from None
+        raise trap.moved(index) from None
     for one in sums:
         raised |= one.flags
     if counts is not None:

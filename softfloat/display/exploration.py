@@ -26,7 +26,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.accumulators.tensor_cores import HALF_ALONE, TENSOR_CORES
 from softfloat.checks import check_choice
 from softfloat.display.block_exploration import block_view, check_block, fitting, set_block, start_block
-from softfloat.display.inspection import inspect_code, inspect_number, inspection_rows, short_text
+from softfloat.display.inspection import inspect_code, inspect_number, inspection_rows, short_text, typed_text
 from softfloat.display.numbers import check_typed, exact_decimal, parse_value
 from softfloat.display.summation import sum_in_steps
 from softfloat.environments import Overflow, Rounding, Tininess
@@ -311,7 +311,7 @@ def _format(state: State, event: Mapping[str, Any]) -> None:
     for operand in state["operands"]:
         number = isinstance(parse_value(operand["typed"]), int)
         follows = not number and operand["code"] == _encoded(operand["typed"], state)
-        texts.append(operand["typed"] if follows else inspect_code(operand["code"], old).hexadecimal)
+        texts.append(operand["typed"] if follows else typed_text(inspect_code(operand["code"], old).value))
     state["format"] = _parameters(fmt)
     if state["overflow"] not in _choices(fmt)["overflow"]:
         state["overflow"] = "infinity"

@@ -60,7 +60,7 @@ from softfloat.display.measures import (
 from softfloat.environments import Rounding, as_rounding
 from softfloat.files import replacing
 from softfloat.formats import Format, check_format
-from softfloat.markup import grouped
+from softfloat.markup import general, grouped
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -343,7 +343,7 @@ def spacing(*formats: Format | str, low: float | None = None, high: float | None
     heights = []
     for fmt, (color, dash, marker) in zip(found, LINES, strict=False):
         magnitudes, heights_of = spacing_steps(fmt, low, high)
-        label = f"{fmt.name}: largest {fmt.max:.5g}"
+        label = f"{fmt.name}: largest {general(fmt.max, 5)}"
         entries[label] = line_sample(color=color, linestyle=dash, marker=marker, markersize=5, linewidth=1.6)
         if len(magnitudes):
             axes.plot(magnitudes, heights_of, drawstyle="steps-post", color=color, linestyle=dash, linewidth=1.6)

@@ -322,10 +322,16 @@ def _ulp(magnitude: Fraction, fmt: Format) -> Fraction:
     return Fraction(2) ** (min(max(exponent, fmt.emin), fmt.emax) - fmt.mantissa_bits)
 
 
-def short_text(value: Fraction | float) -> str:
-    """A value of a format with all its digits if they are few, else in hexadecimal and about."""
+def typed_text(value: Fraction | float) -> str:
+    """A value of a format as one types it: all its digits if they are few, else hexadecimal."""
     text = value_text(value, lambda x: exact_decimal(Fraction(x)))
-    return text if len(text) <= LONGEST_NEIGHBOUR else f"{_hexadecimal(value)}, about {float(value):.6g}"
+    return text if len(text) <= LONGEST_NEIGHBOUR else _hexadecimal(value)
+
+
+def short_text(value: Fraction | float) -> str:
+    """A value of a format as one types it; of a hexadecimal one, what it is about, too."""
+    text = typed_text(value)
+    return f"{text}, about {float(value):.6g}" if "x" in text else text
 
 
 def inspection_rows(found: Inspection) -> list[tuple[str, str, str | None]]:

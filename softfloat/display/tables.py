@@ -139,7 +139,7 @@ class ValueTable:
 
 
 def _short(value: float, power: bool) -> str:
-    return f"2^{math.frexp(value)[1] - 1}" if power and math.isfinite(value) else f"{value:.4g}"
+    return f"2^{math.frexp(value)[1] - 1}" if power and math.isfinite(value) else markup.general(value, 4)
 
 
 def _exact(value: float) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 
 from softfloat.checks import check_seed, nearest
 from softfloat.engine import elementwise
-from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
+from softfloat.environments import CALL_OPTIONS, Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.positions import Position, as_position
@@ -40,7 +40,6 @@ class Options(TypedDict, total=False):
     position: Position | int | None
 
 
-CALL_OPTIONS = {"out", "flags", "environment", "stream", "random_bits", "position"}
 ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
 DRAWING = {"sr_bits", "sr_method", "generator", "seed"}
 """Options of stochastic rounding alone."""

@@ -261,7 +261,7 @@ def _render_epochs(report: Report, console: Console) -> None:
         rows.append(row + ([str(epoch.overflow), str(epoch.invalid)] if report.emulated else []))
     headings = ["epoch", "loss", "test accuracy", "time", "images/s"] + ["OVERFLOW", "INVALID"] * report.emulated
     console.print(measurements(headings, rows, console.width))
-    notes = [f"Loss scale: {_history(step.loss_scale for step in report.steps)}. Losses are not scaled."]
+    notes = [f"Loss scale: {_history(step.loss_scale for step in report.steps)}. Losses are shown without it."]
     if report.emulated:
         notes.append("OVERFLOW, INVALID: steps that raised the flag.")
     dropped = sum(step.dropped for step in report.steps)

@@ -18,7 +18,9 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.accumulators import amp, chunked, fma, tensor_core
+from softfloat.accumulators import Accumulator, amp, chunked, fma, tensor_core
+from softfloat.environments import Environment
+from softfloat.experiments.choices import check_environment, environment_of, label_of
 from softfloat.formats import Format, bfloat16, float16, float32
 
 __all__ = [
@@ -38,6 +40,8 @@ __all__ = [
 LENGTHS = tuple(2**k for k in range(4, 17))
 """Lengths of sums, unless told otherwise."""
 
+MOST_PRECISE = 16  # bits: exact sums of products have 2^31 of them in 63 bits
+
 Array = np.ndarray[Any, Any]
 
 
@@ -54,12 +58,16 @@ class DotError:
         Mean relative error.
     swamped : float
         The share of products, or of the AMP's groups of products, that left the partial sum in memory as it was.
+    format, settings : str
+        Of the numbers, and how results are rounded, in words.
     """
 
     accumulator: str
     length: int
     error: float
     swamped: float
+    format: str = "float16"
+    settings: str = "nearest even"
 
 
 @dataclass(frozen=True)
@@ -74,6 +82,8 @@ class ChunkError:
         Products of a dot product, and of a chunk.
     error : float
         Mean relative error.
+    settings : str
+        How results are rounded, in words.
     """
 
     inner: str
@@ -81,6 +91,7 @@ class ChunkError:
     length: int
     chunk: int
     error: float
+    settings: str = "nearest even"
 
 
 @dataclass(frozen=True)
@@ -154,8 +165,16 @@ class Accumulation:
         return sum(not row.holds for row in self.blocks) + sum(not row.holds for row in self.sums)
 
 
-def dot_swamping(lengths: Iterable[int] = LENGTHS, *, seed: int = 0, dots: int = 16) -> tuple[DotError, ...]:
-    """Squared norms of random half vectors: the IPU's AMP with half and with float partials, and multiply-adds in half.
+def dot_swamping(
+    lengths: Iterable[int] = LENGTHS,
+    *,
+    seed: int = 0,
+    dots: int = 16,
+    fmt: Format | str = float16,
+    accumulators: Sequence[Accumulator] | None = None,
+    environment: Environment | None = None,
+) -> tuple[DotError, ...]:
+    """Squared norms of random vectors, by default in half: the IPU's AMP with half and with float partials, and multiply-adds in half.
 
     Half partials are stored after 16 products, so they swamp about 16 times later than a sum that takes one product at
     a time, but swamp they do. Results are read in single, which holds partials of either kind.
@@ -165,29 +184,51 @@ def dot_swamping(lengths: Iterable[int] = LENGTHS, *, seed: int = 0, dots: int =
     lengths : iterable of int
         Vectors of different lengths begin alike.
     seed : int
-        Of the vectors.
+        Of the vectors, and of stochastic rounding if the environment has none.
     dots : int
         How many vectors.
+    fmt : Format
+        Of the vectors: one that has all multiples of 2^-p up to 1, of at most 16 bits of precision.
+    accumulators : sequence of Accumulator, optional
+        Default: those three, with multiply-adds in the format.
+    environment : Environment, optional
+        Every setting but the accumulator.
+
+    >>> from softfloat.accumulators import chunked
+    >>> mine = Environment(rounding="stochastic", sr_bits=4)
+    >>> way = chunked(32, "float8_e5m2", "float16")
+    >>> (row,) = dot_swamping([1024], dots=2, fmt="float8_e5m2", accumulators=[way], environment=mine)
+    >>> row.error < 0.2, row.settings
+    (True, 'stochastic, 4 random bits')
     """
-    lengths = _checked(lengths, "lengths")
-    units, codes = _uniform(np.random.default_rng(seed), (dots, max(lengths)), float16)
-    exact = np.cumsum(units**2, axis=1) / 4.0**float16.p
+    lengths, fmt = _checked(lengths, "lengths"), Format.from_name(fmt)
+    chosen = environment_of(environment, None, seed)
+    units, codes = _uniform(np.random.default_rng(seed), (dots, max(lengths)), fmt)
+    exact = np.cumsum(units**2, axis=1) / 4.0**fmt.p
     rows = []
-    for how in (amp("half"), amp("float"), fma(float16)):
+    for how in (amp("half"), amp("float"), fma(fmt)) if accumulators is None else accumulators:
         for length in lengths:
             x = codes[:, :length]
-            result, _, counts = bits.vecdot(x, x, float16, how, out_format=float32, count=True)
+            result, _, counts = bits.vecdot(x, x, fmt, how, out_format=float32, count=True, environment=chosen)
             errors = abs(bits.decode(result, float32) / exact[:, length - 1] - 1)
             # singles swamp nothing at these lengths: of an AMP, what was counted are stores
-            swamped = counts.swamped.mean() / -(-length // how.store_every)
-            rows.append(DotError(repr(how), length, float(errors.mean()), float(swamped)))
+            counted = counts.additions if how.store is None else -(-length // how.store_every)
+            settings = label_of(chosen, how.partials)
+            swamped = float(counts.swamped.mean() / counted)
+            rows.append(DotError(repr(how), length, float(errors.mean()), swamped, fmt.name, settings))
     return tuple(rows)
 
 
 def chunking(
-    length: int = 2**16, chunks: Iterable[int] | None = None, *, seed: int = 0, dots: int = 8
+    length: int = 2**16,
+    chunks: Iterable[int] | None = None,
+    *,
+    seed: int = 0,
+    dots: int = 8,
+    fmt: Format | str = float16,
+    environment: Environment | None = None,
 ) -> tuple[ChunkError, ...]:
-    """Dot products in half, chunk by chunk, with sums of chunks added in half and, for comparison, in single.
+    """Dot products in a format, chunk by chunk, with sums of chunks added in the format and, for comparison, in single.
 
     With n products and chunks of c, a product's error has a bound of (c + n/c)*u: short chunks leave a long sum of
     sums, long ones are long sums themselves (Wang, Choi, Brand, Chen and Gopalakrishnan, "Training Deep Neural Networks
@@ -200,19 +241,27 @@ def chunking(
     chunks : iterable of int, optional
         Products of a chunk; default: the powers of two up to `length`.
     seed : int
-        Of the vectors.
+        Of the vectors, and of stochastic rounding if the environment has none.
     dots : int
         How many pairs of vectors.
+    fmt : Format
+        Of the vectors and of sums of chunks: one that has all multiples of 2^-p up to 1, of at most 16 bits of precision.
+    environment : Environment, optional
+        Every setting but the accumulator.
     """
-    sizes = _checked([2**k for k in range(length.bit_length())] if chunks is None else chunks, "chunks")
-    (x, a), (y, b) = _pair(seed, (dots, length))
-    exact = (x * y).sum(axis=1) / 4.0**float16.p
+    sizes, fmt = (
+        _checked([2**k for k in range(length.bit_length())] if chunks is None else chunks, "chunks"),
+        Format.from_name(fmt),
+    )
+    chosen = environment_of(environment, None, seed)
+    (x, a), (y, b) = _pair(seed, (dots, length), fmt)
+    exact = (x * y).sum(axis=1) / 4.0**fmt.p
     rows = []
-    for outer in (float16, float32):
+    for outer in (fmt, float32):
         for chunk in sizes:
-            result, _ = bits.vecdot(a, b, float16, chunked(chunk, float16, outer))
+            result, _ = bits.vecdot(a, b, fmt, chunked(chunk, fmt, outer), environment=chosen)
             errors = abs(bits.decode(result, outer) / exact - 1)
-            rows.append(ChunkError("float16", outer.name, length, chunk, float(errors.mean())))
+            rows.append(ChunkError(fmt.name, outer.name, length, chunk, float(errors.mean()), label_of(chosen, fmt)))
     return tuple(rows)
 
 
@@ -263,6 +312,7 @@ def stochastic_sums(
     runs: int = 48,
     seed: int = 0,
     formats: Sequence[Format | str] = (float16, bfloat16),
+    environment: Environment | None = None,
 ) -> tuple[SumError, ...]:
     """Sums of random numbers, one after the other, rounded to nearest even and stochastically.
 
@@ -283,6 +333,8 @@ def stochastic_sums(
         Of the numbers, and of stochastic rounding.
     formats : sequence of Format
         Numbers and sums are in each of these.
+    environment : Environment, optional
+        Every setting but the accumulator and the rounding mode. Few random bits may break the bounds.
     """
     lengths = _checked(lengths, "lengths")
     rng = np.random.default_rng(seed)
@@ -292,21 +344,22 @@ def stochastic_sums(
         exact = np.cumsum(units, axis=0) / 2.0**fmt.p
         unit = 2.0**-fmt.p
         for rounding in ("nearest_even", "stochastic"):
-            options: dict[str, Any] = {"seed": seed} if rounding == "stochastic" else {}
-            sums, _ = bits.cumsum(codes, fmt, fma(fmt), axis=0, rounding=rounding, **options)
+            stochastic = rounding == "stochastic"
+            chosen = environment_of(check_environment(environment).replace(rounding=rounding), None, seed)
+            sums, _ = bits.cumsum(codes, fmt, fma(fmt), axis=0, environment=chosen)
             for length in lengths:
                 errors = bits.decode(sums[length - 1], fmt) / exact[length - 1] - 1
                 error = math.sqrt(float((errors**2).mean()))
-                bound = unit * (math.sqrt(length) if options else length)
+                bound = unit * (math.sqrt(length) if stochastic else length)
                 rows.append(SumError(fmt.name, rounding, length, runs, error, bound))
     return tuple(rows)
 
 
-STAGES = 4
-"""How often `measure` calls `progress`."""
+STAGES = ("squared norms", "dot products in chunks", "dot products and their bounds", "long sums")
+"""What `measure` tells `progress`."""
 
 
-def measure(seed: int = 0, progress: Callable[[], None] | None = None) -> Accumulation:
+def measure(seed: int = 0, progress: Callable[[str], None] | None = None) -> Accumulation:
     """Run the four experiments of this module.
 
     Parameters
@@ -314,30 +367,31 @@ def measure(seed: int = 0, progress: Callable[[], None] | None = None) -> Accumu
     seed : int
         Of random numbers and of stochastic rounding.
     progress : callable, optional
-        Called `STAGES` times on the way.
+        Called with the name of each experiment, one of `STAGES`, before it begins.
     """
-    advance = progress or (lambda: None)
-    dots = dot_swamping(seed=seed)
-    advance()
-    chunks = chunking(seed=seed)
-    advance()
-    blocks = block_fma_bounds(seed=seed)
-    advance()
-    sums = stochastic_sums(seed=seed)
-    advance()
-    return Accumulation(dots, chunks, blocks, sums)
+    experiments: tuple[Callable[..., Any], ...] = (dot_swamping, chunking, block_fma_bounds, stochastic_sums)
+    found = []
+    for name, experiment in zip(STAGES, experiments, strict=True):
+        if progress is not None:
+            progress(name)
+        found.append(experiment(seed=seed))
+    return Accumulation(*found)
 
 
 def _uniform(rng: np.random.Generator, shape: tuple[int, ...], fmt: Format) -> tuple[Array, Array]:
     """Random multiples of 2^-p above 0 and up to 1: as integers, and as codes."""
+    if fmt.p > MOST_PRECISE or fmt.max < 1 or fmt.smallest_subnormal > 2.0**-fmt.p:
+        raise ValueError(
+            f"fmt must have all multiples of 2^-p up to 1, p of at most {MOST_PRECISE} bits its precision, got {fmt}"
+        )
     units = rng.integers(1, 2**fmt.p, shape, endpoint=True)
     codes, _ = bits.encode(units / 2.0**fmt.p, fmt)
     return units, codes
 
 
-def _pair(seed: int, shape: tuple[int, ...]) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
+def _pair(seed: int, shape: tuple[int, ...], fmt: Format = float16) -> tuple[tuple[Array, Array], tuple[Array, Array]]:
     rng = np.random.default_rng(seed)
-    return _uniform(rng, shape, float16), _uniform(rng, shape, float16)
+    return _uniform(rng, shape, fmt), _uniform(rng, shape, fmt)
 
 
 def _checked(numbers: Iterable[int], argument: str) -> tuple[int, ...]:

@@ -11,6 +11,7 @@ import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import numpy as np
 
@@ -24,6 +25,7 @@ from softfloat.experiments.published import (
     GRAPHCORE,
     Claim,
     Numeric,
+    Row,
     Textual,
     Verdict,
     judge,
@@ -256,11 +258,28 @@ def swamping_table(sums: tuple[RunningSum, ...]) -> tuple[SwampingCell, ...]:
     return tuple(cells)
 
 
-STAGES = len(FORMATS) * len(Rounding) + 3 + accumulation.STAGES
-"""How often `reproduce` calls `progress`."""
+TENTHS = {
+    "limits and single operations": 10,
+    "the sum to nearest": 5,
+    "20 stochastic sums": 5,
+    "1000 stochastic sums": 28,
+    "exceptions, scaling and variances": 5,
+    **{f"sums in {fmt}": 7 for fmt in FORMATS},
+    **dict(zip(accumulation.STAGES, (90, 17, 14, 33), strict=True)),
+}
+"""What takes time in `reproduce`, in order: tenths of a second on one core, once all loops are compiled."""
+QUICK = 5  # of them, without which there are no claims
+
+Progress = Callable[[str, float], None]
 
 
-def reproduce(seed: int = 0, progress: Callable[[], None] | None = None) -> Report:
+def reproduce(
+    seed: int = 0,
+    progress: Progress | None = None,
+    told: Callable[[Claim], None] | None = None,
+    *,
+    quick: bool = False,
+) -> Report:
     """Compute every claim, and long sums beside their error bounds.
 
     Parameters
@@ -268,28 +287,69 @@ def reproduce(seed: int = 0, progress: Callable[[], None] | None = None) -> Repo
     seed : int
         Of stochastic rounding and random vectors; every seed must do.
     progress : callable, optional
-        Called `STAGES` times on the way.
+        Called with the name of what comes next, and the share of the work that is done, from 0 to less than 1.
+    told : callable, optional
+        Called with each claim as soon as it is computed, in the order of the report.
+    quick : bool
+        The claims alone: the report's `swamping` and `accumulation` are empty.
     """
-    advance = progress or (lambda: None)
-    nearest = running_sum(float16)
-    advance()
-    stochastic = running_sum(float16, rounding="stochastic", runs=len(PUBLISHED_TOTALS), seed=seed)
-    advance()
-    wide = running_sum(float16, rounding="stochastic", runs=1000, seed=seed, keep=False)
-    advance()
-    sums = sums_across(runs=len(PUBLISHED_TOTALS), seed=seed, progress=advance)
-    random, sample, many = stochastic_claims(nearest, stochastic, wide)
-    claims = [*range_claims(), *random]
+    left = list(TENTHS.items())[: QUICK if quick else None]
+    whole = sum(tenths for _, tenths in left)
+
+    def begin(name: str) -> None:
+        if progress is not None:
+            progress(name, 1 - sum(tenths for _, tenths in left) / whole)
+        assert left.pop(0)[0] == name
+
+    claims: list[Claim] = []
+    spreads: list[Spread] = []
+    sums: list[RunningSum] = []
+
+    def random() -> Iterator[Claim]:
+        begin("the sum to nearest")
+        sums.append(running_sum(float16))
+        begin("20 stochastic sums")
+        sums.append(running_sum(float16, rounding="stochastic", runs=len(PUBLISHED_TOTALS), seed=seed))
+        begin("1000 stochastic sums")
+        wide = running_sum(float16, rounding="stochastic", runs=1000, seed=seed, keep=False)
+        found, *spreads[:] = stochastic_claims(sums[0], sums[1], wide)
+        yield from found
+        begin("exceptions, scaling and variances")
+
+    begin("limits and single operations")
+    rows: list[tuple[int, Callable[[], Iterator[Claim]]]]
+    rows = [(_number_of(row.id), partial(_claimed, row, source)) for source, rows in DOCUMENTS.items() for row in rows]
+    for _, computed in sorted([*rows, (RANDOM_CLAIMS, random)], key=lambda one: one[0]):
+        for claim in computed():
+            claims.append(claim)
+            if told is not None:
+                told(claim)
+    across: list[RunningSum] = []
+    for fmt in () if quick else FORMATS:
+        begin(f"sums in {fmt}")
+        across += sums_across([fmt], runs=len(PUBLISHED_TOTALS), seed=seed)
     return Report(
         seed=seed,
-        claims=tuple(sorted(claims, key=lambda claim: int("".join(c for c in claim.id if c.isdigit())))),
-        swamping=swamping_table(sums),
+        claims=tuple(claims),
+        swamping=swamping_table(tuple(across)),
         overflow=overflow_cases(),
         exceptions=exception_cases(),
         underflow=underflow_cases(float16),
-        nearest=nearest,
-        stochastic=stochastic,
-        spread=sample,
-        wide_spread=many,
-        accumulation=accumulation.measure(seed, advance),
+        nearest=sums[0],
+        stochastic=sums[1],
+        spread=spreads[0],
+        wide_spread=spreads[1],
+        accumulation=Accumulation((), (), (), ()) if quick else accumulation.measure(seed, begin),
     )
+
+
+RANDOM_CLAIMS = 10  # the number of the first of them
+
+
+def _number_of(claim: str) -> int:
+    """12 of "12a"."""
+    return int("".join(x for x in claim if x.isdigit()))
+
+
+def _claimed(row: Row, source: str) -> Iterator[Claim]:
+    yield row.claim(source)

@@ -64,16 +64,19 @@ def running_sums(*sums: RunningSum) -> Figure:
         raise ValueError("sums must have the same increment and count")
     several_formats = len({one.format for one in sums}) > 1
     figure, (axes, errors) = new_figure(7, 2, 1, sharex=True, height_ratios=(3, 2))
-    shown = np.unique(np.linspace(0, first.count, 2001, dtype=int))
-    exact = shown * (first.requested if several_formats else float(first.exact) / max(first.count, 1))
+    several_increments = len({one.increment for one in sums}) > 1
+    each = first.requested if several_increments else first.increment
+    total = each * first.count
     below = [one for one in sums if one.runs > 1] or list(sums)
     # to nearest in vermillion, stochastic in blue: the same colours as everywhere else
     order = [LINES[1], LINES[0], *LINES[2:]] if sums[0].runs == 1 else list(LINES)
     entries: dict[str, Any] = {}
     top = 0.0
     for one, (color, dash, marker) in zip(sums, order, strict=False):
-        name = one.rounding.replace("_", " ") + (f", {one.format}" if several_formats else "")
-        runs = one.trajectory[shown]
+        name = one.label + (f", {one.format}" if several_formats else "")
+        places = np.unique(np.linspace(0, one.lengths.size - 1, 2001, dtype=int))
+        shown, runs = one.lengths[places], one.trajectory[places]
+        exact = shown * each
         mean, last = runs.mean(axis=1), float(np.asarray(one.final).mean())
         top = max(top, float(np.max(runs[np.isfinite(runs)], initial=0)))
         thin = SKY if color == BLUE else color
@@ -96,13 +99,14 @@ def running_sums(*sums: RunningSum) -> Figure:
             axes.plot(
                 one.stalled_after, one.trajectory[one.stalled_after, 0], marker, color=color, markersize=6, zorder=6
             )
-    for panel, base in ((axes, 0 * exact), (errors, exact)):
-        panel.plot(shown, exact - base, color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
+    for panel, height in ((axes, total), (errors, 0.0)):
+        panel.plot((0, first.count), (0.0, height), color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)), zorder=4)
         panel.set_xlim(0, max(first.count, 1))
         plain_axes(panel)
-    name = "exact" if len({one.rounding for one in sums} & {"stochastic"}) == 0 else "expectation"
-    entries[f"{name}: {exact[-1]:.7g} at the end"] = line_sample(color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)))
-    axes.set_ylim(0, 1.06 * max(top, float(exact[-1])) or 1)
+    drawn = {one.label for one in sums if one.rounding == "stochastic"}
+    name = "expectation" if drawn == {"stochastic"} else "exact"
+    entries[f"{name}: {total:.7g} at the end"] = line_sample(color=BLACK, linewidth=1.0, linestyle=(0, (5, 4)))
+    axes.set_ylim(0, 1.06 * max(top, total) or 1)
     legend_below(figure, entries, columns=2 if sum(sorted(map(len, entries))[-2:]) < 85 else 1)
     where = "" if several_formats else f" in {first.format}"
     seen = ": where sums stall" if any(one.stalled_after is not None for one in sums) else ""
@@ -155,7 +159,11 @@ def dot_swamping(rows: Sequence[DotError]) -> Figure:
     shares.set_ylabel("share that changed nothing")
     shares.set_xlabel("length K")
     figure.legend(*errors.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    errors.set_title("Long sums of squares stall with half partials, not with float partials")
+    usual = {row.accumulator for row in rows} <= set(known) and {row.settings for row in rows} == {"nearest even"}
+    if usual and {row.format for row in rows} == {"float16"}:
+        errors.set_title("Long sums of squares stall with half partials, not with float partials")
+    else:
+        errors.set_title(f"Sums of K squares in {rows[0].format}, {rows[0].settings}")
     return figure
 
 
@@ -169,17 +177,20 @@ def chunking(rows: Sequence[ChunkError]) -> Figure:
         Of `softfloat.experiments.chunking`.
     """
     figure, axes = new_figure(5.6)
-    styles = {"float16": (ORANGE, "o"), "float32": (BLUE, "s")}
     for outer in dict.fromkeys(row.outer for row in rows):
         found = [(row.chunk, row.error) for row in rows if row.outer == outer]
-        draw_measured(axes, found, *styles[outer], f"sums of chunks added in {outer}")
+        style = (BLUE, "s") if outer == "float32" else (ORANGE, "o")
+        draw_measured(axes, found, *style, f"sums of chunks added in {outer}")
     length = rows[0].length
     axes_by_lengths(axes, [row.chunk for row in rows])
     axes.axvline(math.sqrt(length), color=BLACK, linewidth=1.1, linestyle=DASHED, label="√n")
     axes.set_xlabel("products in a chunk")
     axes.set_ylabel("mean relative error")
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=3, frameon=False)
-    axes.set_title(f"With all sums in {rows[0].inner}, chunks of about √n lose least: n = {length} products")
+    if rows[0].settings == "nearest even":
+        axes.set_title(f"With all sums in {rows[0].inner}, chunks of about √n lose least: n = {length} products")
+    else:
+        axes.set_title(f"{length} products in chunks: {rows[0].inner}, {rows[0].settings}")
     return figure
 
 

@@ -104,6 +104,10 @@ def number(x: Fraction | float) -> str:
 class Row(Protocol):
     """A published statement, and how to compute it again."""
 
+    @property
+    def id(self) -> str:
+        """Its number and, where a statement has several, a letter."""
+
     def claim(self, source: str) -> Claim:
         """What comes of it."""
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from softfloat import bits
 from softfloat.environments import Environment
+from softfloat.experiments.choices import check_environment
 from softfloat.formats import Format
 from softfloat.status import Flags
 
@@ -44,8 +45,10 @@ class Variance:
     two_pass_flags: Flags
 
 
-def variance(numbers: Sequence[float], fmt: Format | str = "float16") -> Variance:
-    """Variance of values of the format, under IEEE 754's settings, sums from left to right.
+def variance(
+    numbers: Sequence[float], fmt: Format | str = "float16", *, environment: Environment | None = None
+) -> Variance:
+    """Variance of values of the format, sums from left to right; in an environment, by default under IEEE 754's settings.
 
     Raises
     ------
@@ -66,7 +69,8 @@ def variance(numbers: Sequence[float], fmt: Format | str = "float16") -> Varianc
             first = env.evaluate(bits.add, first, item, fmt)
         return env.evaluate(bits.div, first, size, fmt)
 
-    one, two = Environment(), Environment()
+    chosen = check_environment(environment)
+    one, two = chosen.replace(), chosen.replace()
     middle = average(codes, one)
     squares = average(one.evaluate(bits.mul, codes, codes, fmt), one)
     one_pass = one.evaluate(bits.sub, squares, one.evaluate(bits.mul, middle, middle, fmt), fmt)

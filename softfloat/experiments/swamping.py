@@ -20,9 +20,12 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.accumulators import Accumulator
+from softfloat.bits.sums import adds_one_at_a_time
 from softfloat.engine import Codes, folds
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.experiments import exact
+from softfloat.experiments.choices import accumulator_of, check_environment, environment_of, is_drawn, label_of
 from softfloat.formats import Format
 from softfloat.status import Flags
 
@@ -31,29 +34,32 @@ __all__ = ["FORMATS", "Moments", "RunningSum", "Spread", "running_sum", "spread"
 FORMATS = ("float16", "bfloat16", "tfloat32", "float32", "float8_e5m2")
 """Formats `sums_across` compares: half and single, float32's range in fewer bits, half's range in 8 bits."""
 
+PLACES = 200  # at which sums are taken that have no partial sums of their own
 WIDEST_WALK = 20  # bits of a code: the walk holds a table of all positive codes
 
 
 @dataclass(frozen=True, eq=False)
 class RunningSum:
-    """Sums of `count` equal increments from 0, one addition and one rounding after another, in independent runs.
+    """Sums of `count` equal increments from 0, in independent runs: one addition and one rounding after another, or by an accumulator.
 
     Attributes
     ----------
     format, rounding : str
-        What the additions round to, and how.
+        What the sums are in, and how additions round.
     requested : float
         The increment asked for.
     increment_code : int
-        The increment in the format, rounded to nearest even.
+        The increment in its format, rounded to nearest even.
     increment : float
         Its value.
     count, runs : int
         Additions in a run, and runs.
     seed : int or None
         Of stochastic rounding: addition i draws from stream i. None for the deterministic modes.
-    codes : array of shape (count + 1, runs), or None
-        Codes of all sums, the initial 0 first; None if they were not kept.
+    lengths : array of int
+        How many additions each of `codes` has: 0 to `count`, or of accumulators that do not add one number at a time, some 200 of them.
+    codes : array of shape (len(lengths), runs), or None
+        Codes of the sums, the initial 0 first; None if they were not kept.
     final_codes : array of shape (runs,)
         Codes of the last sums.
     stalled_after : int or None
@@ -61,6 +67,14 @@ class RunningSum:
         changed it, and for stochastic rounding, under which a sum never stalls for good.
     flags : Flags
         Everything the additions raised.
+    numbers : str
+        The format of the increments.
+    accumulator : str
+        What sums them up, as Python has it; empty where one addition after the other is rounded to the format.
+    label : str
+        What tells this sum from others, in words, its format aside.
+    sr_bits : int or None
+        Random bits of an addition, if fewer than it takes.
     """
 
     format: str
@@ -71,14 +85,19 @@ class RunningSum:
     count: int
     runs: int
     seed: int | None
+    lengths: np.ndarray[Any, Any]
     codes: np.ndarray[Any, Any] | None
     final_codes: np.ndarray[Any, Any]
     stalled_after: int | None
     flags: Flags
+    numbers: str
+    accumulator: str
+    label: str
+    sr_bits: int | None
 
     @property
     def trajectory(self) -> np.ndarray[Any, Any]:
-        """Values of all sums: float64, of shape (count + 1, runs)."""
+        """Values of all sums: float64, of shape (len(lengths), runs)."""
         if self.codes is None:
             raise ValueError("the trajectory was not kept; accepted: running_sum(..., keep=True)")
         return np.asarray(bits.decode(self.codes, self.format))
@@ -99,57 +118,105 @@ def running_sum(
     *,
     increment: float = 0.0001,
     count: int = 10_000,
-    rounding: Rounding | str = "nearest_even",
+    rounding: Rounding | str | None = None,
     runs: int = 1,
     seed: int = 0,
     keep: bool = True,
+    environment: Environment | None = None,
+    accumulator: Accumulator | Callable[[Format], Accumulator] | None = None,
 ) -> RunningSum:
-    """Add an increment to 0, `count` times, in the format.
+    """Add an increment to 0, `count` times, in the format: in any environment, by any accumulator.
 
     Parameters
     ----------
     fmt : Format
-        A format with a zero.
+        Of the increment; with a zero.
     increment : float
         Not negative; encoded to nearest even before the first addition.
     count, runs : int
         Additions in a run, and runs. Deterministic runs are all alike.
-    rounding : Rounding
-        Of the additions.
+    rounding : Rounding, optional
+        Of the additions; default "nearest_even". Not with `environment`.
     seed : int
-        Of stochastic rounding.
+        Of stochastic rounding; an environment's own goes first.
     keep : bool
         Keep every sum, not only the last ones.
+    environment : Environment, optional
+        Every setting, and an accumulator, if it has one.
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
+        What sums the increments up. Default: one addition after the other, each rounded to the format.
+
+    >>> from softfloat import Environment
+    >>> from softfloat.accumulators import chunked
+    >>> mine = Environment(rounding="stochastic", sr_bits=4)
+    >>> few = running_sum("float8_e5m2", environment=mine, accumulator=chunked(64, "float8_e5m2", "float16"), increment=0.25, count=512)
+    >>> few.label
+    "stochastic, 4 random bits, chunked(64, fma('float8_e5m2'), 'float16')"
     """
-    fmt, mode = Format.from_name(fmt), as_rounding(rounding)
+    fmt = Format.from_name(fmt)
+    chosen = environment_of(environment, rounding, seed)
+    how = accumulator_of(accumulator, chosen, fmt)
     if not fmt.zero:
         raise ValueError(f"fmt must have a zero to start from, and {fmt} has none")
     if count < 0 or runs < 1:
         raise ValueError(f"count must be at least 0 and runs at least 1, got count={count}, runs={runs}")
-    stochastic = mode is Rounding.STOCHASTIC
-    environment = Environment(rounding=mode, seed=seed if stochastic else None)
+    output = fmt if how is None else how.output(fmt, fmt)
+    stochastic = is_drawn(chosen, output)
     step, raised = bits.encode(increment, fmt, flags="any")
-    terms = np.full((count + 1, runs if stochastic else 1), step, fmt.dtype)
-    terms[0] = 0
-    steps, flags = _steps(terms, fmt, environment)
-    same = np.flatnonzero(steps[1:, 0] == steps[:-1, 0])
-    stalled = None if stochastic or not same.size else int(same[0])
-    steps = np.broadcast_to(steps, (count + 1, runs))
-    raised = int(raised) | flags
+    columns = runs if stochastic or how is not None else 1
+    lengths = np.arange(count + 1)
+    if how is None:
+        terms = np.full((count + 1, columns), step, fmt.dtype)
+        terms[0] = 0
+        steps, flags = _steps(terms, fmt, chosen)
+    elif adds_one_at_a_time(how):
+        found, flags = bits.cumsum(
+            np.full((count, columns), step, fmt.dtype), fmt, how, 0, environment=chosen, flags="any"
+        )
+        steps = np.concatenate([np.zeros((1, columns), output.dtype), found])
+    else:
+        lengths = np.unique(np.linspace(0, count, PLACES + 1, dtype=int) if keep else [0, count])
+        steps, flags = _sums(step, lengths, columns, fmt, how, chosen)
+    moves = np.flatnonzero(steps[1:, 0] != steps[:-1, 0])
+    last = int(moves[-1]) + 1 if moves.size else 0
+    one_sum = how is None or (
+        adds_one_at_a_time(how) and how.segment is None
+    )  # which an increment that is lost leaves as it was
+    stalled = None if stochastic or not one_sum or last == count else last
+    steps = np.broadcast_to(steps, (lengths.size, runs))
+    settings = chosen.settings.for_format(output.name)
     return RunningSum(
-        format=fmt.name,
-        rounding=mode.name.lower(),
+        format=output.name,
+        rounding=settings.rounding.name.lower(),
         requested=float(increment),
         increment_code=int(step),
         increment=float(bits.decode(step, fmt)),
         count=count,
         runs=runs,
-        seed=seed if stochastic else None,
+        seed=settings.seed if stochastic else None,
+        lengths=lengths,
         codes=steps.copy() if keep else None,
         final_codes=steps[-1].copy(),
         stalled_after=stalled,
-        flags=Flags(raised),
+        flags=Flags(int(raised) | int(flags)),
+        numbers=fmt.name,
+        accumulator="" if how is None else repr(how),
+        label=label_of(chosen, output, how),
+        sr_bits=settings.sr_bits,
     )
+
+
+def _sums(
+    step: Any, lengths: Codes, columns: int, fmt: Format, how: Accumulator, environment: Environment
+) -> tuple[Codes, int]:
+    """(sums of so many increments each, flags)."""
+    terms = np.full((columns, int(lengths[-1])), step, fmt.dtype)
+    rows, raised = [], 0
+    for length in lengths.tolist():
+        codes, flags = bits.sum(terms[:, :length], fmt, how, 1, environment=environment, flags="any")
+        rows.append(codes)
+        raised |= int(flags)
+    return np.stack(rows), raised
 
 
 def _steps(terms: Codes, fmt: Format, environment: Environment) -> tuple[Codes, int]:
@@ -176,8 +243,10 @@ def sums_across(
     increment: float = 0.0001,
     count: int = 10_000,
     progress: Callable[[], None] | None = None,
+    environment: Environment | None = None,
+    accumulator: Accumulator | Callable[[Format], Accumulator] | None = None,
 ) -> tuple[RunningSum, ...]:
-    """`running_sum` for each format and rounding mode, formats outermost.
+    """`running_sum` for each format and rounding mode, formats outermost; by an accumulator, and in an environment, its rounding aside.
 
     Only stochastic rounding takes more than one run. `progress`, if given, is called after each sum.
     """
@@ -187,8 +256,9 @@ def sums_across(
         for mode in modes:
             several = runs if mode is Rounding.STOCHASTIC else 1
             result = running_sum(
-                fmt, increment=increment, count=count, rounding=mode, runs=several, seed=seed, keep=False
-            )
+                fmt, increment=increment, count=count, runs=several, seed=seed, keep=False, accumulator=accumulator,
+                environment=check_environment(environment).replace(rounding=mode),
+            )  # fmt: skip
             results.append(result)
             if progress is not None:
                 progress()
@@ -296,7 +366,7 @@ def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
     Parameters
     ----------
     result : RunningSum
-        At least two stochastic runs in a format of at most 20 bits.
+        At least two stochastic runs in a format of at most 20 bits, of nothing but the rounding mode.
     sigmas : float
         Width of the bounds. The variance of n normal numbers follows a chi-square distribution of n - 1 degrees of
         freedom; its quantile is Wilson and Hilferty's. At 20 runs and 2.2 sigmas the bounds of the standard deviation
@@ -304,6 +374,11 @@ def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
     """
     if result.rounding != "stochastic" or result.runs < 2:
         raise ValueError(f"result must hold at least two stochastic runs, got {result.runs} of {result.rounding!r}")
+    if result.label != "stochastic":
+        raise ValueError(
+            f"theory is for stochastic rounding by all that is dropped, one addition after the other, got {result.label!r}; "
+            "few_random_bits has some for few random bits"
+        )
     theory = walk_moments(result.format, result.increment, result.count).std
     final = result.final
     error = theory / math.sqrt(result.runs)

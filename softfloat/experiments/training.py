@@ -23,6 +23,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.checks import check_choice
 from softfloat.environments import Environment, Overflow, as_member
+from softfloat.experiments.choices import environment_of
 from softfloat.formats import Format
 from softfloat.status import Flags
 
@@ -108,30 +109,33 @@ def train(
     *,
     steps: int = 300,
     seed: int = 0,
-    overflow: Overflow | str = "infinity",
+    overflow: Overflow | str | None = None,
     dynamic: bool = False,
     growth: int = GROWTH,
     watch: str = "flags",
+    environment: Environment | None = None,
 ) -> Training:
     """Train the network by gradient descent with momentum.
 
     Parameters
     ----------
     fmt : Format, optional
-        What gradients are rounded to, to nearest even; None leaves them alone.
+        What gradients are rounded to; None leaves them alone.
     scale : float
         The loss is multiplied by it, and gradients of weights divided by it once they have been rounded.
     steps : int
     seed : int
         Of points and first weights.
-    overflow : Overflow
-        What too large gradients become.
+    overflow : Overflow, optional
+        What too large gradients become; default "infinity". Not with `environment`.
     dynamic : bool
         Halve the scale, down to 1, after a step with an overflow; double it after `growth` steps without one.
     growth : int
     watch : {"flags", "values"}
         What tells an overflow, upon which a step leaves the weights as they are: OVERFLOW or INVALID in the status, or
         a gradient of a weight that is infinite or NaN, as frameworks look for it.
+    environment : Environment, optional
+        How gradients are rounded; default to nearest even. Stochastic rounding takes `seed`, where the environment has none.
 
     Raises
     ------
@@ -144,7 +148,12 @@ def train(
         raise ValueError(f"steps and growth must be at least 1, got steps={steps}, growth={growth}")
     check_choice("watch", watch, WATCHES)
     target = None if fmt is None else Format.from_name(fmt)
-    environment = Environment(overflow=overflow)
+    if environment is not None and overflow is not None:
+        raise TypeError(
+            "environment comes with overflow; accepted: one or the other (Environment.replace combines them)"
+        )
+    environment = environment_of(environment, None, seed).replace()
+    environment = environment if overflow is None else environment.replace(overflow=overflow)
     points, arm = spiral(seed)
     rng = np.random.default_rng([seed, 1])
     parameters = [rng.normal(0, a**-0.5, (a, b)) for a, b in pairwise(WIDTHS)]

@@ -72,7 +72,7 @@ class NodeTrap(FloatingPointTrap):
     """
 
     def __init__(self, trap: FloatingPointTrap, node: str, operator: str) -> None:
-        super().__init__(trap.flags, trap.operation, trap.index, trap.operands)
+        super().__init__(trap.flags, trap.operation, trap.index, trap.operands, trap.nan)
         self.node, self.operator = node, operator
         self._message = f"{trap}, in node {node!r}, operator {operator}"
 
@@ -83,8 +83,7 @@ class NodeTrap(FloatingPointTrap):
         return f"{type(self).__name__}({self._message!r})"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        trap = FloatingPointTrap(self.flags, self.operation, self.index, self.operands)
-        return type(self), (trap, self.node, self.operator)
+        return type(self), (self.moved(self.index), self.node, self.operator)
 
 
 @dataclass(frozen=True)
@@ -296,7 +295,9 @@ class Call:
         if unit.count:
             unit.counts[name] = unit.counts.get(name, NodeCounts()) + _counted(result, np.asarray(flags), counts)
         if raised & traps:
-            trap = first_trap(function.__name__, () if sums else operands, np.asarray(flags), Flags(traps))
+            trap = first_trap(
+                function.__name__, () if sums else operands, np.asarray(flags), Flags(traps), environment.nan
+            )
             raise NodeTrap(trap, *self.key)
         return result
 

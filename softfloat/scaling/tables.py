@@ -335,7 +335,7 @@ def _rows() -> Iterator[Recipe]:
         name="e2m1_tensorwise",
         accumulators=(fma("float32"),) * 3,
         meaning="four bits and one scale for each tensor: what blocks are there to mend",
-        source="nobody's",
+        source="no library: for comparison",
         standing="for comparison",
     )  # fmt: skip
 

@@ -653,6 +653,15 @@ def found_infinite(scaler: torch.amp.GradScaler, optimizer: torch.optim.Optimize
     return [found for state in chosen for found in state["found_inf_per_device"].values()]
 
 
+def tell_overflow(scaler: torch.amp.GradScaler, overflow: bool) -> None:
+    """What a scaler's next `update` goes by, in place of gradients that it has looked at."""
+    device = torch.device(scaler._device)
+    if scaler._scale is None:
+        scaler._lazy_init_scale_growth_tracker(device)
+    scaler._per_optimizer_states.clear()
+    scaler._per_optimizer_states[0]["found_inf_per_device"] = {device: torch.full((1,), float(overflow), device=device)}
+
+
 def raise_scale(scaler: torch.amp.GradScaler, minimum: float) -> None:
     """Keep a scaler's scale from falling below a minimum."""
     if scaler._scale is not None:

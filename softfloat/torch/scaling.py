@@ -118,7 +118,35 @@ class GradScaler(torch.amp.GradScaler):
             )
 
 
-class DynamicLossScaleManager(GradScaler):
+class _LossScaleManager(GradScaler):
+    """MindSpore's names of methods, for scripts that ask a manager or update it themselves."""
+
+    drop_overflow_update = True
+
+    def get_loss_scale(self) -> float:
+        """The scale of the next step: MindSpore's name of `get_scale`."""
+        return float(self.get_scale())
+
+    def get_drop_overflow_update(self) -> bool:
+        """Whether steps that overflow leave the parameters alone."""
+        return self.drop_overflow_update
+
+    def update_loss_scale(self, overflow: bool) -> None:
+        """The scale of the next step, where the script has found out itself whether this one overflowed.
+
+        It stands in place of `update`; gradients and flags are not asked, and flags are lowered.
+
+        Raises
+        ------
+        TypeError
+            If `overflow` is no bool.
+        """
+        check_switch("overflow", overflow)
+        private.tell_overflow(self, overflow)
+        self.update()
+
+
+class DynamicLossScaleManager(_LossScaleManager):
     """MindSpore's: halved at an overflow, not below 1; doubled after `scale_window` steps without; an error after 1000 overflows in a row.
 
     Parameters
@@ -131,6 +159,7 @@ class DynamicLossScaleManager(GradScaler):
 
     Notes
     -----
+    MindSpore's methods are here too: `get_loss_scale`, `update_loss_scale`, `get_drop_overflow_update`.
     Name the arguments. MindSpore's tutorial on mixed precision has a factor of 4 and a window of 3000 and passes them by
     position, which begins with a scale of 4 instead, divides it by 3000 at an overflow, and multiplies it by 3000.
 
@@ -169,7 +198,7 @@ class DynamicLossScaleManager(GradScaler):
         )
 
 
-class FixedLossScaleManager(GradScaler):
+class FixedLossScaleManager(_LossScaleManager):
     """MindSpore's: always the same scale; steps that overflow are dropped, or taken if not `drop_overflow_update`.
 
     Parameters
@@ -179,9 +208,18 @@ class FixedLossScaleManager(GradScaler):
     environment, flags
         As of `GradScaler`.
 
+    Notes
+    -----
+    MindSpore's methods are here too: `get_loss_scale`, `update_loss_scale`, `get_drop_overflow_update`.
+
     Source
     ------
     mindspore-ai/mindspore, train/loss_scale_manager.py.
+
+    >>> manager = FixedLossScaleManager(1024.0, drop_overflow_update=False)
+    >>> manager.update_loss_scale(True)
+    >>> manager.get_loss_scale(), manager.get_drop_overflow_update()
+    (1024.0, False)
     """
 
     def __init__(

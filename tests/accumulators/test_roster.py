@@ -22,6 +22,13 @@ def combinations(name: str) -> Iterator[dict[str, Any]]:
         yield dict(zip(parameters, chosen, strict=True))
 
 
+def test_the_surest_rules_come_first() -> None:
+    """Where they are listed, and where a unit is identified: what was measured is not behind what is assumed."""
+    standings = [[*STANDINGS].index(row.standing) for row in PRESETS.values()]
+    assert standings == sorted(standings)
+    assert [*STANDINGS].index("measured") < [*STANDINGS].index("assumption")
+
+
 def test_rows_are_functions_and_functions_rows() -> None:
     assert set(PRESET_ROWS) == set(PRESETS) <= set(accumulators.__all__)
     for name, row in PRESET_ROWS.items():

@@ -43,7 +43,7 @@ def shown(text: str) -> list[tuple[str, ...]]:
     for line in text.splitlines():
         if line.startswith("### "):
             found.append((line[4:],))
-        elif line.startswith("| ") and not line.startswith(("|  |", "| --- |")):
+        elif line.startswith("| ") and not line.startswith(("| row |", "| --- |")):
             name, _, _, against, goal, _ = cells(line)
             found.append((name, against, goal))
     return found
@@ -68,6 +68,21 @@ def test_rows_and_yardsticks_are_found_by_their_names(name: str, load: Any, meas
     assert {row.against for row in rows} - {""} <= set(known)
     assert {row.unit for row in rows} <= set(measuring.UNITS)
     assert set(benchmark.yardsticks) <= {row.against for row in rows}
+
+
+def test_the_page_begins_with_ten_rows(load: Any, measuring: Any) -> None:
+    brief = load("brief")
+    page = PAGE.read_text(encoding="utf-8")
+    lines = [cells(line) for line in measuring.block(page, "brief").splitlines() if line.startswith("| ")]
+    head, _, *rows = lines
+    assert head == ["what is computed", "AVX-512", "share", "AVX2", "share", "share of"]
+    assert [row[0] for row in rows] == list(brief.ROWS)
+    assert len(rows) == 10
+    assert all(cell for row in rows for cell in row)
+    assert page.index("brief:") < page.index("\n## ")
+    for row, name in zip(rows, brief.ROWS.values(), strict=True):
+        assert row[-1] == (brief.row_of(name).against or "-")
+        assert row[1].endswith(f" {brief.row_of(name).unit}")
 
 
 def test_every_benchmark_of_rows_is_in_the_page() -> None:

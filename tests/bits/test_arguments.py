@@ -103,7 +103,7 @@ def test_the_table_is_complete() -> None:
     for name, function in FUNCTIONS.items():
         parameters = inspect.signature(getattr(bits, name)).parameters
         assert tuple(parameters)[: len(function.operands)] == function.operands
-        assert ("options" in parameters) == function.options
+        assert ("environment" in parameters) == function.options
 
 
 # -- good odd input --------------------------------------------------------------------------------------------------

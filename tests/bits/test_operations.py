@@ -25,7 +25,7 @@ SINGLE = softfloat.float32
 POINTS = np.array([[0.375, 0.25], [1.5, 0.5], [-0.75, 0.5], [-2.5, 1.75], [3.0, -2.0], [0.8125, 5.0]], np.float32)
 TESTFLOAT = "add sub mul mulAdd div rem sqrt roundToInt eq le lt eq_signaling le_quiet lt_quiet"
 """Berkeley TestFloat's operations, conversions apart."""
-README = Path(__file__).parents[2] / "README.md"
+PAGE = Path(__file__).parents[2] / "docs" / "operations.md"
 
 
 def rows(column: str) -> pytest.MarkDecorator:
@@ -72,7 +72,7 @@ def test_every_elementwise_function_has_a_row() -> None:
 def test_rows_say_how_functions_are_called(row: Operation) -> None:
     parameters = inspect.signature(getattr(bits, row.name)).parameters
     assert list(parameters)[len(row.operands)] == "fmt"
-    assert ("options" in parameters) == row.flags
+    assert ("environment" in parameters) == row.flags
     assert row.flags or not row.rounds
     assert row.result in ("float", "bool", "class")
 
@@ -147,10 +147,10 @@ def test_hosts_compute_what_rounds_once() -> None:
     assert found == {row.name for row in ELEMENTWISE.values() if row.rounds} - several
 
 
-def test_the_readme_lists_every_row() -> None:
-    if not README.exists():
+def test_the_page_of_functions_lists_every_row() -> None:
+    if not PAGE.exists():
         pytest.skip("not in a checkout")
-    table = [line for line in README.read_text(encoding="utf-8").split("\n") if line.startswith("| ")]
+    table = [line for line in PAGE.read_text(encoding="utf-8").split("\n") if line.startswith("| ")]
     listed = [re.findall(r"[a-z]\w*", " ".join(re.findall(r"`([^`]*)`", line))) for line in table]
     functions = next(names for names in listed if names and names[0] == "exp")
     arithmetic = next(names for names in listed if names[:2] == ["add", "sub"])

@@ -43,7 +43,7 @@ def full(tmp_path_factory) -> Full:
     reports = []
     reproduce = claims.reproduce
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(claims, "reproduce", lambda *a: reports.append(reproduce(*a)) or reports[-1])
+        patch.setattr(claims, "reproduce", lambda *a, **b: reports.append(reproduce(*a, **b)) or reports[-1])
         run = Run("reproduce", "--json", "--plot", str(plot))
     return Full(run, reports[0], plot)
 
@@ -51,8 +51,19 @@ def full(tmp_path_factory) -> Full:
 @pytest.fixture
 def ready(monkeypatch, full) -> Full:
     """`reproduce` answers at once, with the report of the complete run."""
-    monkeypatch.setattr(claims, "reproduce", lambda *_: full.report)
+    monkeypatch.setattr(claims, "reproduce", answering(full.report))
     return full
+
+
+def answering(report: claims.Report):
+    """`claims.reproduce` with a report that is there already."""
+
+    def reproduce(seed, progress, told, *, quick):
+        for claim in report.claims:
+            told(claim)
+        return report
+
+    return reproduce
 
 
 # -- reproduce -------------------------------------------------------------------------------------------------------
@@ -113,8 +124,8 @@ def test_the_plot_is_a_picture(full):
 def test_the_document_holds_long_sums(full):
     found = full.run.document["accumulation"]
     assert {name: len(rows) for name, rows in found.items()} == {"dots": 39, "chunks": 34, "blocks": 39, "sums": 52}
-    assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped"}
-    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error"}
+    assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped", "format", "settings"}
+    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error", "settings"}
     assert set(found["blocks"][0]) == {"accumulator", "output", "length", "error", "bound"}
     assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound"}
     for name in ("blocks", "sums"):
@@ -141,7 +152,7 @@ def test_a_broken_bound_is_exit_status_1(monkeypatch, full):
     broken = dataclasses.replace(found.blocks[0], error=2 * found.blocks[0].bound)
     found = dataclasses.replace(found, blocks=(broken, *found.blocks[1:]))
     report = dataclasses.replace(full.report, accumulation=found)
-    monkeypatch.setattr(claims, "reproduce", lambda *_: report)
+    monkeypatch.setattr(claims, "reproduce", answering(report))
     run = Run("reproduce")
     assert run.status == 1
     assert "1 error bounds FAILED" in run.out
@@ -188,7 +199,7 @@ def test_what_is_piped_is_not_broken_into_lines(monkeypatch, ready, command):
 
 def test_the_seed_reaches_the_experiments(monkeypatch, full):
     seeds = []
-    monkeypatch.setattr(claims, "reproduce", lambda seed, _: seeds.append(seed) or full.report)
+    monkeypatch.setattr(claims, "reproduce", lambda seed, *_, **__: seeds.append(seed) or full.report)
     assert Run("reproduce", "--seed", "0x11", "--json").status == 0
     assert Run("reproduce", "--json").status == 0
     assert seeds == [17, 0]
@@ -197,7 +208,7 @@ def test_the_seed_reaches_the_experiments(monkeypatch, full):
 def test_a_failed_claim_is_exit_status_1(monkeypatch, full):
     broken = dataclasses.replace(full.report.claims[0], verdict=Verdict.FAILED)
     report = dataclasses.replace(full.report, claims=(broken, *full.report.claims[1:]))
-    monkeypatch.setattr(claims, "reproduce", lambda *_: report)
+    monkeypatch.setattr(claims, "reproduce", answering(report))
     run = Run("reproduce")
     assert run.status == 1
     assert "1 FAILED" in run.out
@@ -209,7 +220,7 @@ def test_a_failed_claim_is_exit_status_1(monkeypatch, full):
 def test_a_failed_running_sum_is_exit_status_1(monkeypatch, full):
     cell = dataclasses.replace(full.report.swamping[0], verdict=Verdict.FAILED)
     report = dataclasses.replace(full.report, swamping=(cell, *full.report.swamping[1:]))
-    monkeypatch.setattr(claims, "reproduce", lambda *_: report)
+    monkeypatch.setattr(claims, "reproduce", answering(report))
     run = Run("reproduce")
     assert run.status == 1
     assert "1 running sums FAILED" in run.out
@@ -225,7 +236,7 @@ def test_a_wrong_subtraction_is_exit_status_1(monkeypatch, full):
     sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
     monkeypatch.setattr(bits, "sub", sub)
     monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
-    monkeypatch.setattr(claims, "sums_across", lambda **_: ())
+    monkeypatch.setattr(claims, "sums_across", lambda *_, **__: ())
     monkeypatch.setattr(accumulation, "measure", lambda *_: full.report.accumulation)
     run = Run("reproduce", "--json")
     assert run.status == 1
@@ -252,7 +263,9 @@ def test_a_plot_replaces_a_file_only_when_complete(monkeypatch, ready, tmp_path)
 
     with monkeypatch.context() as patch:
         patch.setattr(os, "replace", refuse)
-        Run("reproduce", "--plot", str(path)).assert_error("cannot write the plot", "Permission denied", "sums.png")
+        Run("reproduce", "--json", "--plot", str(path)).assert_error(
+            "cannot write the plot", "Permission denied", "sums.png"
+        )
     assert path.read_text(encoding="utf-8") == "old"
     assert [x.name for x in tmp_path.iterdir()] == ["sums.png"]
     assert Run("reproduce", "--plot", str(path)).status == 0
@@ -286,7 +299,7 @@ def test_folders_that_plots_cannot_go_to(monkeypatch, tmp_path):
     Run("reproduce", "--plots", str(tmp_path / "folder")).assert_error('pip install "numba-softfloat[plot]"')
 
 
-def never(*_):
+def never(*_, **__):
     raise AssertionError("the experiments ran before the plot's path was checked")
 
 
@@ -323,29 +336,96 @@ def test_a_bar_only_on_a_terminal(monkeypatch, full):
         def isatty(self):
             return True
 
-    def reproduce(seed, advance):
-        for _ in range(claims.STAGES):
-            advance()
-        return full.report
+    def reproduce(seed, progress, told, *, quick):
+        progress("sums in bfloat16", 0.25)
+        return answering(full.report)(seed, progress, told, quick=quick)
 
     monkeypatch.setattr(claims, "reproduce", reproduce)
     monkeypatch.setenv("TERM", "xterm")
     out, err = io.StringIO(), Terminal()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         assert main(["reproduce", "--json"]) == 0
-    assert "running sums" in err.getvalue()
+    assert re.search(r"sums in bfloat16.* 25 %", err.getvalue())
     assert json.loads(out.getvalue())["passed"] is True
+    out, err = io.StringIO(), Terminal()
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+        assert main(["reproduce"]) == 0
+    assert "\x1b" not in out.getvalue()
+    assert "largest FP16" in out.getvalue()
+    assert "largest FP16" not in err.getvalue()
 
 
-def test_progress_is_reported_for_every_stage(monkeypatch, full):
-    calls = []
+def test_lines_about_progress_where_nobody_watches(monkeypatch, full, capsys):
+    def reproduce(seed, progress, told, *, quick):
+        progress("sums in bfloat16", 0.25)
+        return full.report
+
+    monkeypatch.setattr(claims, "reproduce", reproduce)
+    monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", 0.0)
+    assert main(["reproduce", "--json"]) == 0
+    assert capsys.readouterr().err == "softfloat reproduce: sums in bfloat16, 25% done\n"
+
+
+def test_loops_are_counted_while_they_are_compiled(monkeypatch, full, capsys):
+    """As Numba tells it, of whole loops and not of their parts."""
+    from numba.core import event
+    from softfloat.kernels.compile_cache import CompileCache
+
+    def reproduce(seed, progress, told, *, quick):
+        progress("sums in bfloat16", 0.25)
+        for cache in (CompileCache(len, 0), None, CompileCache(len, 0)):
+            dispatcher = type("Dispatcher", (), {"_cache": cache})()
+            with event.trigger_event("numba:compile", data={"dispatcher": dispatcher}):
+                pass
+        return full.report
+
+    monkeypatch.setattr(claims, "reproduce", reproduce)
+    monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", 0.0)
+    assert main(["reproduce", "--json", "--quick"]) == 0
+    lines = [x for x in capsys.readouterr().err.splitlines() if "compiling" in x]
+    name = "softfloat reproduce: sums in bfloat16: compiling loop"
+    assert lines == [f"{name} {n} of at most 25, once, 25% done" for n in (1, 2)]
+
+
+def test_quick_has_the_claims_alone(monkeypatch, full):
     sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
     monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
-    monkeypatch.setattr("softfloat.experiments.swamping.running_sum", lambda *_, rounding, **__: full.report.nearest)
+    monkeypatch.setattr(claims, "sums_across", never)
+    monkeypatch.setattr(accumulation, "measure", never)
+    told, steps = [], []
+    report = claims.reproduce(0, lambda *step: steps.append(step), told.append, quick=True)
+    assert tuple(told) == report.claims
+    assert [claim.id for claim in report.claims] == [claim.id for claim in full.report.claims]
+    assert (report.swamping, report.accumulation.dots) == ((), ())
+    assert [name for name, _ in steps] == list(claims.TENTHS)[: claims.QUICK]
+    document = Run("reproduce", "--quick", "--json").document
+    assert [claim["id"] for claim in document["claims"]] == [claim.id for claim in full.report.claims]
+    assert document["swamping"] == []
+    out = Run("reproduce", "--quick").out
+    assert "largest FP16" in out
+    assert "Twenty stochastic sums" not in out
+    assert re.search(r"\d+ reproduced, ", out.splitlines()[-1])
+    Run("reproduce", "--quick", "--plots", "folder").assert_error("--quick", "--plots")
+
+
+def test_each_step_is_named_and_each_claim_told_before_the_next(monkeypatch, full):
+    happened = []
+    sums = {"nearest_even": full.report.nearest, "stochastic": full.report.stochastic}
+    monkeypatch.setattr(claims, "running_sum", lambda *_, rounding="nearest_even", **__: sums[rounding])
+    monkeypatch.setattr("softfloat.experiments.swamping.running_sum", lambda *_, **__: full.report.nearest)
     for name in ("dot_swamping", "chunking", "block_fma_bounds", "stochastic_sums"):
         monkeypatch.setattr(accumulation, name, lambda *, seed: ())
-    claims.reproduce(0, lambda: calls.append(1))
-    assert len(calls) == claims.STAGES
+    claims.reproduce(0, lambda name, share: happened.append((name, share)), lambda claim: happened.append(claim.id))
+    steps = [x for x in happened if isinstance(x, tuple)]
+    assert [name for name, _ in steps] == list(claims.TENTHS)
+    shares = [share for _, share in steps]
+    assert shares == sorted(shares)
+    assert shares[0] == 0
+    assert 0 < shares[-1] < 1
+    ids = [x for x in happened if isinstance(x, str)]
+    assert ids == [claim.id for claim in full.report.claims]
+    places = [happened.index(one) for one in (steps[0], "1", "9", *steps[1:4], "10a", steps[4], "12", "19b", steps[5])]
+    assert places == sorted(places)
 
 
 # -- inspect ---------------------------------------------------------------------------------------------------------
@@ -774,7 +854,7 @@ def test_version_and_help():
 
 
 def test_interruption(monkeypatch):
-    def interrupted(*_):
+    def interrupted(*_, **__):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(claims, "reproduce", interrupted)
@@ -847,7 +927,7 @@ def test_output_that_cannot_be_written_is_an_error() -> None:
     ("error", "said"), [(ZeroDivisionError("by zero"), "Traceback"), (MemoryError(), "not enough memory")]
 )
 def test_a_mistake_in_the_program_is_no_verdict(error: Exception, said: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def failing(*_: object) -> None:
+    def failing(*_: object, **__: object) -> None:
         raise error
 
     monkeypatch.setattr(claims, "reproduce", failing)
@@ -944,7 +1024,7 @@ def test_a_signal_while_loops_compile_ends_the_command(name: str, status: int, t
 @posix
 def test_what_else_handles_signals_stays(monkeypatch: pytest.MonkeyPatch) -> None:
     during = []
-    monkeypatch.setattr(claims, "reproduce", lambda *_: during.append(signal.getsignal(signal.SIGTERM)) or 1 / 0)
+    monkeypatch.setattr(claims, "reproduce", lambda *_, **__: during.append(signal.getsignal(signal.SIGTERM)) or 1 / 0)
     before = signal.getsignal(signal.SIGTERM)
     try:
         for handler in (signal.SIG_DFL, signal.SIG_IGN):

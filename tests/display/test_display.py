@@ -21,7 +21,8 @@ from operands import CUSTOM
 from rich.console import Console
 
 import softfloat
-from softfloat import ROSTER, Format, Rounding, arrays, bits, display, experiments, markup, reference
+from softfloat import ROSTER, Environment, Format, Rounding, arrays, bits, display, experiments, markup, reference
+from softfloat.accumulators import chunked, fma
 from softfloat.display.drawing import LINES, percent_text
 from softfloat.experiments import figures
 from softfloat.formats import bit_fields, code_text, fields_html, fields_rich, special_values
@@ -161,6 +162,22 @@ FIGURES = {
     ),
     "running sums, formats": lambda: figures.running_sums(
         *sums(*((name, "nearest_even") for name in ("float16", "bfloat16", "e5m2", "float32")))
+    ),
+    "running sums, environments and accumulators": lambda: figures.running_sums(
+        *sums(("e5m2", "nearest_even")),
+        experiments.running_sum(
+            "e5m2",
+            environment=Environment(rounding="stochastic", sr_bits=4),
+            accumulator=chunked(8, "float8_e5m2", "float16"),
+            count=400,
+            increment=0.01,
+            runs=3,
+        ),
+    ),
+    "dot swamping, an environment": lambda: figures.dot_swamping(
+        experiments.dot_swamping(
+            [16, 64, 256], dots=2, accumulators=[fma("float16")], environment=Environment(rounding="toward_zero")
+        )
     ),
     "running sums, modes": lambda: figures.running_sums(*sums(*(("float16", mode) for mode in DETERMINISTIC))),
     "running sum": lambda: figures.running_sums(*sums(("e5m2", "toward_positive"))),
@@ -808,9 +825,13 @@ def test_the_grid_of_a_table_names_the_bits_of_each_value(fmt):
             value = table.rows[code].value
             given = 2.0 ** int(text[2:]) if text.startswith("2^") else float(text)
             assert given == pytest.approx(value, rel=1e-3, nan_ok=True)
+            assert given == value or value != np.trunc(value) or abs(value) >= 1e8 or text.startswith("2^")
     assert seen == set(range(len(table.rows) >> fmt.signed))
     assert ("negative" in note) == fmt.signed
     assert ("is NaN" in note) == (fmt.nan == "fnuz")
+    caption = parsed(table._repr_html_()).find("caption")
+    assert "white-space:nowrap" in caption.get("style")
+    assert caption.text == fmt.name + (f" ({note})" if note else "")
 
 
 def test_landmarks():

@@ -156,7 +156,7 @@ def verdicts(single: bool) -> dict[str, Verdict]:
 
 def operators_table() -> str:
     """Every row of the evaluator's table, by kind."""
-    lines = ["| operators | |", "| --- | --- |"]
+    lines = ["| operators | what each computes |", "| --- | --- |"]
     for kind, meaning in KINDS.items():
         rows = [row for row in OPERATORS.values() if row.kind == kind]
         lines.append(f"| **{kind}**: {meaning} | |")

@@ -56,6 +56,33 @@ def test_the_dynamic_manager_on_random_traces(block: int) -> None:
             assert scaler.get_scale() == expected
 
 
+def test_scripts_that_tell_managers_of_overflows_themselves() -> None:
+    """By MindSpore's names of methods, before and after a loss was scaled; the scale is that of `step` and `update`."""
+    rng = random.Random(0)
+    for case in range(200):
+        scale, factor, window = 2.0 ** rng.randrange(0, 25), rng.choice([2.0, 4.0]), rng.randrange(1, 8)
+        trace = [rng.random() < rng.choice([0.1, 0.5]) for _ in range(24)]
+        dynamic, fixed = DynamicLossScaleManager(scale, factor, window), FixedLossScaleManager(scale, case % 2 == 0)
+        if case % 3:
+            dynamic.scale(torch.ones(1))
+        assert (dynamic.get_loss_scale(), dynamic.get_drop_overflow_update()) == (scale, True)
+        for overflow, expected in zip(trace, mindspore(scale, factor, window, trace), strict=True):
+            dynamic.update_loss_scale(overflow)
+            fixed.update_loss_scale(overflow)
+            assert (dynamic.get_loss_scale(), fixed.get_loss_scale()) == (expected, scale)
+        assert fixed.get_drop_overflow_update() is (case % 2 == 0)
+
+
+def test_a_manager_that_was_told_lowers_the_flags_and_looks_at_gradients_again() -> None:
+    env = Environment()
+    manager, trainee = DynamicLossScaleManager(8.0, environment=env), Trainee()
+    env.status.raise_flags(Flags.OVERFLOW)
+    manager.update_loss_scale(False)
+    assert (manager.get_loss_scale(), env.status.flags) == (8.0, Flags(0))
+    assert not trainee.step(manager, True)
+    assert manager.get_loss_scale() == 4.0
+
+
 def test_defaults_are_mindspores() -> None:
     scaler = DynamicLossScaleManager()
     assert (scaler.get_scale(), scaler.get_growth_factor(), scaler.get_growth_interval()) == (2.0**24, 2.0, 2000)
@@ -179,6 +206,7 @@ def test_disabled() -> None:
         (lambda: DynamicLossScaleManager(0.5), "init_loss_scale must be at least 1 and finite, got 0.5"),
         (lambda: DynamicLossScaleManager(scale_factor=1), "scale_factor must be greater than 1 and finite, got 1"),
         (lambda: DynamicLossScaleManager(scale_window=0), "scale_window must be a positive integer, got 0"),
+        (lambda: FixedLossScaleManager().update_loss_scale(1), "overflow must be True or False, got 1"),
         (lambda: FixedLossScaleManager(float("nan")), "loss_scale must be at least 1 and finite, got nan"),
     ],
 )

@@ -2,8 +2,8 @@
 // the roster, other names of its formats, accumulators and their rules for NaN.
 
 import { ZERO, INEXACT, OVERFLOW, OPERATIONS, Refused, abs, add, bitFields, checkChoice, classOf, codeText, compare, converted, decimalText, decode, div,
-  exactProduct, exactSum, exactText, exponentOf, finite, flagText, floor, format, formatFacts, formatNamed, hexadecimalText, infinityCode, infinite,
-  inspectionRows, invalid, mul, nearestEven, negated, nextTo, operate, parse, propagated, quoted, real, refuse, round, shortText, general, sub, twoTo } from "./numbers.js";
+  exactProduct, exactSum, exactText, exponentOf, finite, flagText, floor, format, formatFacts, formatNamed, infinityCode, infinite,
+  inspectionRows, invalid, mul, nearestEven, negated, nextTo, operate, parse, propagated, quoted, real, refuse, round, shortText, general, sub, twoTo, typedText } from "./numbers.js";
 import { HERE, blockView, checkBlock, fitting, setBlock } from "./blocks.js";
 
 const ROUNDINGS = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"];
@@ -290,7 +290,7 @@ const EVENTS = {
     const old = format(state.format), fmt = typeof event.value === "string" ? formatNamed(event.value, data) : format(event.value);
     const texts = state.operands.map(({ typed, code }) => {
       const follows = parse(typed).code === undefined && BigInt(code) === encoded(typed, state);
-      return follows ? typed : hexadecimalText(decode(BigInt(code), old));
+      return follows ? typed : typedText(decode(BigInt(code), old));
     });
     state.format = fmt.parameters;
     if (!choices(fmt).overflow.includes(state.overflow)) state.overflow = "infinity";

@@ -128,9 +128,14 @@ export function hexadecimalText(value) {
   return `${sign}0x1${digits ? "." + digits : ""}p${e < 0 ? "-" : "+"}${Math.abs(e)}`;
 }
 
-export function shortText(value) {
+export function typedText(value) {
   const text = decimalText(value);
-  return text.length <= LONGEST_NEIGHBOUR ? text : `${hexadecimalText(value)}, about ${general(real(value), 6)}`;
+  return text.length <= LONGEST_NEIGHBOUR ? text : hexadecimalText(value);
+}
+
+export function shortText(value) {
+  const text = typedText(value);
+  return text.includes("x") ? `${text}, about ${general(real(value), 6)}` : text;
 }
 
 export const flagText = (flags) => FLAG_NAMES.filter(([bit]) => flags & bit).map(([, name]) => name).join("|") || "none";

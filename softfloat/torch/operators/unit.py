@@ -117,7 +117,7 @@ class OperatorTrap(FloatingPointTrap):
     """
 
     def __init__(self, trap: FloatingPointTrap, operator: str, module: str, backward: bool) -> None:
-        super().__init__(trap.flags, trap.operation, trap.index, trap.operands)
+        super().__init__(trap.flags, trap.operation, trap.index, trap.operands, trap.nan)
         self.operator, self.module, self.backward = operator, module, backward
         self._message = f"{trap}, {place(operator, module, backward)}"
 
@@ -128,8 +128,7 @@ class OperatorTrap(FloatingPointTrap):
         return f"{type(self).__name__}({self._message!r})"
 
     def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        trap = FloatingPointTrap(self.flags, self.operation, self.index, self.operands)
-        return type(self), (trap, self.operator, self.module, self.backward)
+        return type(self), (self.moved(self.index), self.operator, self.module, self.backward)
 
 
 def place(operator: str, module: str, backward: bool) -> str:
@@ -252,7 +251,8 @@ class Unit:
         found, traps = int(np.bitwise_or.reduce(flags, axis=None)), int(environment.traps)  # type: ignore[arg-type]
         environment.status.add(found)
         if found & traps:
-            raise OperatorTrap(first_trap(name, operands, flags, Flags(traps)), *self.where())
+            trap = first_trap(name, operands, flags, Flags(traps), environment.nan)
+            raise OperatorTrap(trap, *self.where())
 
     @contextmanager
     def widening(self, narrow: bool) -> Iterator[bool]:
