@@ -170,6 +170,48 @@ NAN_POLICIES = {
 }
 
 
+PAYLOADS = ("policy", "quieted", "cut")
+"""What becomes of a NaN in a conversion: what the policy says; sign and payload kept, quiet; sign and the first fraction bits as they are."""
+
+
+class NanConversion(NamedTuple):
+    """A conversion that does not treat NaNs as its policy says: one row of `NAN_CONVERSIONS`."""
+
+    policy: str
+    origin: str  # names of formats
+    result: str
+    payloads: str  # of `PAYLOADS`
+    source: str
+    rounding: Rounding | None = None  # the mode in which it holds; None: all
+
+
+_ROWS = (
+    NanConversion(
+        "nvidia", "bfloat16", "float32", "cut", "cvt.f32.bf16, all codes on H100: a shift, no NaN is quieted"
+    ),
+    *(
+        NanConversion("nvidia", "float64", name, "quieted", f"cvt.rn.{x}.f64, on H100 and H200")
+        for name, x in (("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32"))
+    ),
+    NanConversion(
+        "nvidia",
+        "float32",
+        "tfloat32",
+        "cut",
+        "cvt.rna.tf32.f32, all codes on H100: 13 bits cut off, so that a NaN may become infinity; .rn and .rz as the policy has it",
+        Rounding.NEAREST_AWAY,
+    ),
+)
+NAN_CONVERSIONS = {row[:3]: row for row in _ROWS}
+"""By policy, and names of both formats."""
+
+
+def converted_payloads(policy: str, origin: str, result: str, rounding: Rounding) -> str:
+    """What becomes of NaNs in a conversion between formats of these names."""
+    row = NAN_CONVERSIONS.get((policy, origin, result))
+    return PAYLOADS[0] if row is None or row.rounding not in (None, rounding) else row.payloads
+
+
 class FormatSpec(NamedTuple):
     """Which codes mean what. Magnitudes are codes without their sign bit; a magnitude field that no code has is `NEVER`."""
 
@@ -334,6 +376,12 @@ class Rule(NamedTuple):
     handed_bits: bool = False  # the random bits come from the caller, all of them at once
     projection: str = "ieee"  # one of PROJECTIONS
     sr_method: str = "truncate"  # one of SR_METHODS
+    payloads: str = "policy"  # one of PAYLOADS
+
+    @property
+    def propagate(self) -> int:
+        """Which NaN operand's payload survives."""
+        return NAN_POLICIES[self.nan].propagate if self.payloads == PAYLOADS[0] else PROPAGATE_FIRST
 
     @property
     def restated(self) -> bool:
@@ -371,6 +419,7 @@ class Target(NamedTuple):
     nan_base: int  # what a propagated payload is put onto
     nan_sign: int  # the sign bit if NaNs have one
     payload: int  # fraction bits that hold a payload; 0 where the format has a single NaN
+    quiet: int  # the bit that a propagated NaN gets
     ftz: int
     downward: int
     unsigned: int
@@ -557,13 +606,14 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         nan_flags=nan_flags,
         any_nan_signals=INVALID if policy.any_nan_signals else 0,
         product_invalid=INVALID if policy.product_invalid else 0,
-        propagate=policy.propagate,
+        propagate=rule.propagate,
         addend_first=int(policy.addend_first),
         number_signalling=int(policy.number_signalling),
         second_operand=int(policy.second_operand),
         nan_base=fmt.infinity if fmt.quiet else fmt.nan,
         nan_sign=sign if two_nans else 0,
         payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,
+        quiet=0 if rule.payloads == "cut" else fmt.quiet,
         ftz=int(rule.ftz),
         downward=int(rule.rounding is Rounding.TOWARD_NEGATIVE),
         unsigned=int(not fmt.signed),

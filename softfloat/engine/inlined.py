@@ -150,7 +150,7 @@ def _rounded(
     unusual = is_unusual(target.spec)
     way = ("drawn" if rule.restated else "drawn projected") if width else way_of(rule, unusual)
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
-    payloads = bool(NAN_POLICIES[rule.nan].propagate)
+    payloads = bool(rule.propagate)
     if operation == "encode":
         return _kernels().encoded(way, unusual, payloads, *numbers, width)
     return _kernels().rounded(operation, way, unusual, payloads, *numbers, extra, width)
