@@ -19,6 +19,7 @@ from .prng import LOW_WORD, bits_at, unit_fraction, xoroshiro128aox
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
 from .spec import (
     INTEGER_INDEFINITE,
+    INTEGER_SHORT_ZERO,
     INTEGER_ZERO,
     NAN_POLICIES,
     Overflow,
@@ -303,6 +304,7 @@ def integer_entry(width, signed, drawn):
     least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     lowest, bound, indefinite = float(least), float(most + 1), least or most
     long = width == 64
+    widest = np.int64(-(1 << 63)) if long else np.int64(0)
     least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
@@ -319,7 +321,7 @@ def integer_entry(width, signed, drawn):
         policy = INTEGER_NAN[(rule >> NAN_SHIFT) & NAN_BITS]
         replaced = policy == INTEGER_INDEFINITE
         low, high = indefinite if replaced else least, indefinite if replaced else most
-        nan = 0 if policy == INTEGER_ZERO else high
+        nan = 0 if policy == INTEGER_ZERO else widest if policy == INTEGER_SHORT_ZERO else high
         exact = ((rule >> QUIET_SHIFT) & 1) == 0
         result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, exact)
         if long:

@@ -85,7 +85,7 @@ SR_REACH = 40
 INEXACT, UNDERFLOW, OVERFLOW, DIVBYZERO, INVALID = 1, 2, 4, 8, 16
 
 PROPAGATE_NONE, PROPAGATE_FIRST, PROPAGATE_SIGNALLING_FIRST = 0, 1, 2
-INTEGER_MAXIMUM, INTEGER_ZERO, INTEGER_INDEFINITE = 0, 1, 2
+INTEGER_MAXIMUM, INTEGER_ZERO, INTEGER_INDEFINITE, INTEGER_SHORT_ZERO = 0, 1, 2, 3  # the last: 0, in 64 bits 2^63
 
 
 class NanPolicy(NamedTuple):
@@ -139,7 +139,12 @@ NAN_POLICIES = {
         NanPolicy(
             "ipu", "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV", any_nan_signals=True
         ),
-        NanPolicy("nvidia", "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF", all_ones=True),
+        NanPolicy(
+            "nvidia",
+            "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF; cvt to integers, on H100: NaN to 0, in 64 bits to 2^63",
+            all_ones=True,
+            integer_nan=INTEGER_SHORT_ZERO,
+        ),
         NanPolicy(
             "arm_dn",
             "Arm ARM, FPProcessNaN and FPMinNum with FPCR.DN = 1; FCVT as in arm",
@@ -186,6 +191,10 @@ class NanConversion(NamedTuple):
 
 
 _ROWS = (
+    *(
+        NanConversion("nvidia", name, "float64", "quieted", f"cvt.f64.{x}, on H100")
+        for name, x in (("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32"))
+    ),
     NanConversion(
         "nvidia", "bfloat16", "float32", "cut", "cvt.f32.bf16, all codes on H100: a shift, no NaN is quieted"
     ),

@@ -293,6 +293,21 @@ def test_nvidia_nans() -> None:
     assert int(bits.convert(0x7F81, "bfloat16", float16, environment=env)[0]) == 0x7FFF
 
 
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "uint64"])
+def test_nvidia_integers(dtype: str) -> None:
+    """cvt.rni on an H100: NaN becomes 0, in 64 bits 0x8000000000000000; what is too large the nearest integer."""
+    env = Environment.nvidia()
+    found, _ = bits.to_integer(
+        [0x7F800001, 0xFFC00000, 0x7F800000, 0xFF800000, 0xC0200000], float32, dtype, environment=env
+    )
+    info, wide = np.iinfo(dtype), np.dtype(dtype).itemsize == 8
+    assert found.view(f"u{found.itemsize}").tolist()[:2] == [1 << 63 if wide else 0] * 2
+    assert found.tolist()[2:4] == [info.max, info.min]
+    assert int(found[4]) == max(-2, info.min)
+    compiled = softfloat.jit.function("to_integer", float32, dtype=dtype, environment=env)
+    assert [int(compiled(x)) for x in (0x7F800001, 0x7F800000)] == [int(found[0]), info.max]
+
+
 CONVERTED = [
     ("bfloat16", float32, "nearest_even"),
     (float32, "tfloat32", "nearest_away"),

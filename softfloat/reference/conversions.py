@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 from softfloat.formats import Format
-from softfloat.kernels.spec import INTEGER_INDEFINITE, INTEGER_ZERO, InfiniteInput, Overflow, Rounding
+from softfloat.kernels.spec import (
+    INTEGER_INDEFINITE,
+    INTEGER_SHORT_ZERO,
+    INTEGER_ZERO,
+    InfiniteInput,
+    Overflow,
+    Rounding,
+)
 from softfloat.reference.rounding import (
     check_random_bits,
     infinity_code,
@@ -164,6 +171,8 @@ def to_integer(code: int, fmt: FormatOrName, bits: int, signed: bool, exact: boo
     else:
         beyond_low, beyond_high = low, high
         of_nan = 0 if rules.policy.integer_nan == INTEGER_ZERO else high
+        if rules.policy.integer_nan == INTEGER_SHORT_ZERO:  # a word whose first bit alone is set, read as signed or not
+            of_nan = 0 if bits < 64 else low if signed else 2**63
     if value.is_nan:
         return of_nan, INVALID
     if value.is_infinite:

@@ -91,6 +91,13 @@ Step = Callable[..., tuple[Codes, Any]]
 def _first(operation: str, parts: list[str], kinds: list[str]) -> tuple[str, Step]:
     """The operation without what happens to its result: the call, and step(operands, environment)."""
     result = KINDS[kinds[0]]
+    if operation in ("neg", "abs"):
+        return _signed(operation, result)
+    if "rni" in parts:
+        return (
+            f'round_to_integral(x, "{result.name}")',
+            lambda x, env: bits.round_to_integral(x[0], result, environment=env),
+        )
     if operation == "cvt":
         if kinds[1] == "f64":
             return f'encode(x, "{result.name}")', lambda x, env: bits.encode(
@@ -106,8 +113,24 @@ def _first(operation: str, parts: list[str], kinds: list[str]) -> tuple[str, Ste
     return f'{name}({letters}, "{result.name}")', lambda x, env: getattr(bits, name)(*x, result, environment=env)
 
 
+def _signed(operation: str, fmt: Format) -> tuple[str, Step]:
+    """A sign changed, as products are: NaN is the one NaN."""
+    minus_one = fmt.sign_bit | fmt.bias << fmt.mantissa_bits
+
+    def negative(x: Sequence[Codes], env: Environment) -> tuple[Codes, Any]:
+        return bits.mul(x[0], minus_one, fmt, environment=env)
+
+    call = f'mul(x, {minus_one:#x}, "{fmt.name}")'
+    if operation == "neg":
+        return call, negative
+    return (
+        f'maximum(x, {call}, "{fmt.name}")',
+        lambda x, env: bits.maximum(x[0], negative(x, env)[0], fmt, environment=env),
+    )
+
+
 def _operands(operation: str) -> int:
-    return {"fma": 3, "sqrt": 1, "cvt": 1}.get(operation, 2)
+    return {"fma": 3, **dict.fromkeys(("sqrt", "cvt", "neg", "abs"), 1)}.get(operation, 2)
 
 
 def scalar_instruction(name: str) -> ScalarInstruction:
@@ -168,6 +191,9 @@ NAMES = (
     *(f"cvt.{mode}.f16.f32" for mode in ("rn", "rz", "rm", "rp", "rn.ftz", "rn.relu", "rz.relu", "rn.sat")),
     *(f"cvt.{mode}.bf16.f32" for mode in ("rn", "rz", "rn.relu", "rz.relu")),
     *(f"cvt{x}.f32.f16" for x in ("", ".ftz", ".sat")),
+    *(f"cvt.rn.satfinite.{kind}.f32" for kind in ("f16", "bf16")),
+    *("cvt.rni.f16.f16", "cvt.rni.f32.f32"),
+    *(f"{x}.{kind}" for x in ("neg", "abs") for kind in ("f16", "bf16", "f32")),
     *("cvt.f32.bf16", "cvt.rn.bf16.f16", "cvt.rn.f16.bf16"),
     *(f"cvt.{mode}.tf32.f32" for mode in ("rna", "rn", "rz", "rn.relu", "rz.relu")),
     *(f"cvt.rn.{kind}.f64" for kind in ("f16", "bf16", "f32")),
