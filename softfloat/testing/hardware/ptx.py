@@ -93,6 +93,9 @@ def _first(operation: str, parts: list[str], kinds: list[str]) -> tuple[str, Ste
     result = KINDS[kinds[0]]
     if operation in ("neg", "abs"):
         return _signed(operation, result)
+    if "approx" in parts:
+        approximate = getattr(bits, f"nvidia_{operation}")
+        return f'nvidia_{operation}(x, "{result.name}")', lambda x, env: (approximate(x[0], result), None)
     if "rni" in parts:
         return (
             f'round_to_integral(x, "{result.name}")',
@@ -130,7 +133,7 @@ def _signed(operation: str, fmt: Format) -> tuple[str, Step]:
 
 
 def _operands(operation: str) -> int:
-    return {"fma": 3, **dict.fromkeys(("sqrt", "cvt", "neg", "abs"), 1)}.get(operation, 2)
+    return {"fma": 3, **dict.fromkeys(("sqrt", "cvt", "neg", "abs", "ex2", "tanh"), 1)}.get(operation, 2)
 
 
 def scalar_instruction(name: str) -> ScalarInstruction:
@@ -193,6 +196,7 @@ NAMES = (
     *(f"cvt{x}.f32.f16" for x in ("", ".ftz", ".sat")),
     *(f"cvt.rn.satfinite.{kind}.f32" for kind in ("f16", "bf16")),
     *("cvt.rni.f16.f16", "cvt.rni.f32.f32"),
+    *("ex2.approx.f16", "ex2.approx.ftz.bf16", "tanh.approx.f16", "tanh.approx.bf16"),
     *(f"{x}.{kind}" for x in ("neg", "abs") for kind in ("f16", "bf16", "f32")),
     *("cvt.f32.bf16", "cvt.rn.bf16.f16", "cvt.rn.f16.bf16"),
     *(f"cvt.{mode}.tf32.f32" for mode in ("rna", "rn", "rz", "rn.relu", "rz.relu")),
