@@ -68,7 +68,7 @@ def quieted(code, source, target):
     fraction = code & source.payload
     fraction = (fraction << max(move, 0)) >> max(-move, 0)
     sign = target.nan_sign if code != magnitude else target.none
-    return target.nan_base | (fraction & target.payload) | target.quiet | sign
+    return target.nan_base | (fraction & target.payload) | target.quieting | sign
 
 
 @kernel

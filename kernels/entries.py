@@ -93,7 +93,7 @@ def _index_of(knobs):
 
 SOURCE_INDICES = tuple(_index_of(group.knobs) for kind in (int, float) for group in groups(Source, kind))
 s0, s1, s2 = SOURCE_INDICES
-i0, i1, i2, i3, i4, i5, i6, i7 = (_index_of(group.knobs) for group in groups(Target, int))
+i0, i1, i2, i3, i4, i5, i6, i7, i8 = (_index_of(group.knobs) for group in groups(Target, int))
 f0, f1, f2, f3 = (_index_of(group.knobs) for group in groups(Target, float))
 source_integers, source_floats = _gathering(Source, int), _gathering(Source, float)
 target_integers, target_floats = _gathering(Target, int), _gathering(Target, float)
@@ -114,7 +114,7 @@ def source_reals(rule, floats):
 @kernel
 def target_ints(rule, integers):
     """The integers of a Target under a rule."""
-    indices = (i0(rule), i1(rule), i2(rule), i3(rule), i4(rule), i5(rule), i6(rule), i7(rule))
+    indices = (i0(rule), i1(rule), i2(rule), i3(rule), i4(rule), i5(rule), i6(rule), i7(rule), i8(rule))
     return target_integers(integers, indices)
 
 

@@ -49,7 +49,7 @@ DEPENDS = {
     "any_nan_signals": ("nan",),
     "product_invalid": ("nan",),
     "propagate": ("rounding", "nan"),
-    "quiet": ("rounding", "nan"),
+    "quieting": ("rounding", "nan"),
     "addend_first": ("nan",),
     "number_signalling": ("nan",),
     "second_operand": ("nan",),

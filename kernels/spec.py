@@ -428,7 +428,7 @@ class Target(NamedTuple):
     nan_base: int  # what a propagated payload is put onto
     nan_sign: int  # the sign bit if NaNs have one
     payload: int  # fraction bits that hold a payload; 0 where the format has a single NaN
-    quiet: int  # the bit that a propagated NaN gets
+    quieting: int  # the bit that a propagated NaN gets
     ftz: int
     downward: int
     unsigned: int
@@ -622,7 +622,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         nan_base=fmt.infinity if fmt.quiet else fmt.nan,
         nan_sign=sign if two_nans else 0,
         payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,
-        quiet=0 if rule.payloads == "cut" else fmt.quiet,
+        quieting=0 if rule.payloads == "cut" else fmt.quiet,
         ftz=int(rule.ftz),
         downward=int(rule.rounding is Rounding.TOWARD_NEGATIVE),
         unsigned=int(not fmt.signed),
