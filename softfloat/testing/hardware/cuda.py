@@ -18,15 +18,13 @@ from softfloat.testing.hardware.ptx import Codes, ScalarInstruction
 __all__ = ["module_text", "results"]
 
 THREADS = 256
-PAIR = "x2"
 
 
 def module_text(one: ScalarInstruction) -> str:
     """PTX of `one(operands ..., results, count)`."""
     widths = [fmt.bits for fmt in one.formats]
-    paired = PAIR in one.name  # e4m3 and e5m2 are made two at a time, of two operands
-    out = 16 if paired else 8 * one.result.dtype.itemsize
-    taken = [f"%x{i}" for i in range(len(widths))] * (2 if paired else 1)
+    out = 16 if one.paired else 8 * one.result.dtype.itemsize
+    taken = [f"%x{i}" for i in range(len(widths))] * (2 if one.paired else 1)
     places = [f"k_{i}" for i in range(len(widths) + 2)]
     loads = "\n".join(
         f"ld.param.u64 %p, [{place}]; mad.lo.u64 %p, %i, {bits // 8}, %p; ld.global.b{bits} %x{i}, [%p];"
@@ -76,7 +74,7 @@ class _Device:
         try:
             self.call("cuModuleGetFunction", ctypes.byref(function), module, b"one")
             given = [np.ascontiguousarray(x, fmt.dtype) for x, fmt in zip(operands, one.formats, strict=True)]
-            found = np.empty(given[0].size, np.uint16 if PAIR in one.name else one.result.dtype)
+            found = np.empty(given[0].size, np.uint16 if one.paired else one.result.dtype)
             for array in (*given, found):
                 place = ctypes.c_uint64()
                 self.call("cuMemAlloc_v2", ctypes.byref(place), ctypes.c_size_t(array.nbytes))

@@ -84,6 +84,11 @@ class ScalarInstruction:
     result: Format
     run: Callable[[Sequence[Codes]], Codes] = field(repr=False, compare=False)
 
+    @property
+    def paired(self) -> bool:
+        """Whether it makes two results of two operands: those in 8 bits."""
+        return self.result.bits == 8
+
 
 Step = Callable[..., tuple[Codes, Any]]
 
