@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import ctypes
 import zlib
+from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
 
-from softfloat.testing.hardware.ptx import NAMES, scalar_instruction
+from softfloat.testing.hardware import cuda
+from softfloat.testing.hardware.ptx import NAMES, ScalarInstruction, scalar_instruction
 
 READ = {
     "abs.bf16": 0xEF673AD5,
@@ -74,3 +78,73 @@ def test_names() -> None:
         assert one.name == name
         assert "Environment.nvidia(" in one.call
         assert ("ftz=True" in one.call) == (".ftz" in name)
+
+
+class Driver:
+    """The CUDA driver's functions that a run calls, on memory of this process; a launch is the model itself."""
+
+    def __init__(self, one: ScalarInstruction, fails: str = "") -> None:
+        self.one, self.fails, self.memory, self.unloaded = one, fails, {}, 0
+
+    def __getattr__(self, name: str) -> Callable[..., int]:
+        return lambda *arguments: 209 if name == self.fails else 0
+
+    def cuModuleLoadData(self, module: Any, text: bytes) -> int:
+        assert self.one.name in text.decode()
+        assert text.endswith(b"\0")
+        return 209 if self.fails == "cuModuleLoadData" else 0
+
+    def cuMemAlloc_v2(self, place: Any, size: ctypes.c_size_t) -> int:
+        memory = ctypes.create_string_buffer(size.value)
+        place._obj.value = ctypes.addressof(memory)
+        self.memory[place._obj.value] = memory
+        return 0
+
+    def cuMemcpyHtoD_v2(self, place: ctypes.c_uint64, source: ctypes.c_void_p, size: ctypes.c_size_t) -> int:
+        ctypes.memmove(place.value, source, size.value)
+        return 0
+
+    def cuMemcpyDtoH_v2(self, target: ctypes.c_void_p, place: ctypes.c_uint64, size: ctypes.c_size_t) -> int:
+        ctypes.memmove(target, place.value, size.value)
+        return 0
+
+    def cuLaunchKernel(self, function: Any, *more: Any) -> int:
+        blocks, _, _, threads, _, _, shared, stream, pointers, extra = more
+        assert (shared, stream, extra) == (0, None, None)
+        *places, count = (ctypes.c_uint64.from_address(x).value for x in pointers)
+        assert blocks * threads >= count > (blocks - 1) * threads
+        given = [
+            np.frombuffer(self.memory[place], fmt.dtype)[:count]
+            for place, fmt in zip(places, self.one.formats, strict=False)
+        ]
+        found = self.one.run(given)
+        if self.one.paired:
+            found = found.astype(np.uint16) * np.uint16(257)
+        np.frombuffer(self.memory[places[-1]], found.dtype)[:] = found
+        return 0
+
+    def cuMemFree_v2(self, place: ctypes.c_uint64) -> int:
+        del self.memory[place.value]
+        return 0
+
+    def cuModuleUnload(self, module: Any) -> int:
+        self.unloaded += 1
+        return 0
+
+
+@pytest.mark.parametrize("name", ["fma.rn.f16", "ex2.approx.ftz.bf16", "cvt.rn.satfinite.e4m3x2.f32", "cvt.f32.bf16"])
+def test_a_run_on_a_gpu(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    one = scalar_instruction(name)
+    driver = Driver(one)
+    monkeypatch.setattr(cuda, "_device", lambda: made)
+    monkeypatch.setattr(ctypes, "CDLL", lambda _: driver)
+    made = cuda._Device()
+    random = np.random.default_rng(0)
+    operands = [random.integers(0, 1 << fmt.bits, 1000, np.uint64).astype(fmt.dtype) for fmt in one.formats]
+    found = cuda.results(one, operands)
+    assert found.dtype == one.result.dtype
+    assert np.array_equal(found, one.run(operands))
+    assert (driver.memory, driver.unloaded) == ({}, 1)
+    driver.fails = "cuModuleLoadData"
+    with pytest.raises(RuntimeError, match="cuModuleLoadData of the CUDA driver failed with 209"):
+        cuda.results(one, operands)
