@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from softfloat.testing.hardware.features import CUDA_DRIVER
 from softfloat.testing.hardware.ptx import Codes, ScalarInstruction
 
 __all__ = ["module_text", "results"]
@@ -54,7 +55,7 @@ class _Device:
     """The first CUDA device, by the driver's own library."""
 
     def __init__(self) -> None:
-        self.driver = ctypes.CDLL("libcuda.so.1")
+        self.driver = ctypes.CDLL(CUDA_DRIVER)
         device, self.context = ctypes.c_int(), ctypes.c_void_p()
         self.call("cuInit", 0)
         self.call("cuDeviceGet", ctypes.byref(device), 0)
