@@ -62,15 +62,13 @@ def is_signalling(code, source):
 
 @kernel
 def quieted(code, source, target):
-    """A NaN's code in the target format: sign and the payload's top bits kept, quiet."""
+    """A NaN's code in the target format: sign and the payload's top bits kept; quiet, but where they are all that counts."""
     magnitude = code & source.magnitude_mask
     move = target.mantissa_bits - (target.fraction_bits - source.shift)
     fraction = code & source.payload
     fraction = (fraction << max(move, 0)) >> max(-move, 0)
-    quiet = (target.payload + 1) >> 1
-    return (
-        target.nan_base | (fraction & target.payload) | quiet | (target.nan_sign if code != magnitude else target.none)
-    )
+    sign = target.nan_sign if code != magnitude else target.none
+    return target.nan_base | (fraction & target.payload) | target.quieting | sign
 
 
 @kernel

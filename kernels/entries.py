@@ -19,6 +19,7 @@ from .prng import LOW_WORD, bits_at, unit_fraction, xoroshiro128aox
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
 from .spec import (
     INTEGER_INDEFINITE,
+    INTEGER_SHORT_ZERO,
     INTEGER_ZERO,
     NAN_POLICIES,
     Overflow,
@@ -92,7 +93,7 @@ def _index_of(knobs):
 
 SOURCE_INDICES = tuple(_index_of(group.knobs) for kind in (int, float) for group in groups(Source, kind))
 s0, s1, s2 = SOURCE_INDICES
-i0, i1, i2, i3, i4, i5, i6, i7 = (_index_of(group.knobs) for group in groups(Target, int))
+i0, i1, i2, i3, i4, i5, i6, i7, i8 = (_index_of(group.knobs) for group in groups(Target, int))
 f0, f1, f2, f3 = (_index_of(group.knobs) for group in groups(Target, float))
 source_integers, source_floats = _gathering(Source, int), _gathering(Source, float)
 target_integers, target_floats = _gathering(Target, int), _gathering(Target, float)
@@ -113,7 +114,7 @@ def source_reals(rule, floats):
 @kernel
 def target_ints(rule, integers):
     """The integers of a Target under a rule."""
-    indices = (i0(rule), i1(rule), i2(rule), i3(rule), i4(rule), i5(rule), i6(rule), i7(rule))
+    indices = (i0(rule), i1(rule), i2(rule), i3(rule), i4(rule), i5(rule), i6(rule), i7(rule), i8(rule))
     return target_integers(integers, indices)
 
 
@@ -303,6 +304,7 @@ def integer_entry(width, signed, drawn):
     least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     lowest, bound, indefinite = float(least), float(most + 1), least or most
     long = width == 64
+    widest = np.int64(-(1 << 63)) if long else np.int64(0)
     least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
@@ -319,7 +321,7 @@ def integer_entry(width, signed, drawn):
         policy = INTEGER_NAN[(rule >> NAN_SHIFT) & NAN_BITS]
         replaced = policy == INTEGER_INDEFINITE
         low, high = indefinite if replaced else least, indefinite if replaced else most
-        nan = 0 if policy == INTEGER_ZERO else high
+        nan = 0 if policy == INTEGER_ZERO else widest if policy == INTEGER_SHORT_ZERO else high
         exact = ((rule >> QUIET_SHIFT) & 1) == 0
         result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, exact)
         if long:

@@ -85,7 +85,7 @@ SR_REACH = 40
 INEXACT, UNDERFLOW, OVERFLOW, DIVBYZERO, INVALID = 1, 2, 4, 8, 16
 
 PROPAGATE_NONE, PROPAGATE_FIRST, PROPAGATE_SIGNALLING_FIRST = 0, 1, 2
-INTEGER_MAXIMUM, INTEGER_ZERO, INTEGER_INDEFINITE = 0, 1, 2
+INTEGER_MAXIMUM, INTEGER_ZERO, INTEGER_INDEFINITE, INTEGER_SHORT_ZERO = 0, 1, 2, 3  # the last: 0, in 64 bits 2^63
 
 
 class NanPolicy(NamedTuple):
@@ -139,7 +139,12 @@ NAN_POLICIES = {
         NanPolicy(
             "ipu", "Poplar FloatingPointBehaviour: any operation with a NaN operand raises INV", any_nan_signals=True
         ),
-        NanPolicy("nvidia", "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF", all_ones=True),
+        NanPolicy(
+            "nvidia",
+            "NVIDIA PTX ISA: NaN results are 0x7FFFFFFF, in half 0x7FFF; cvt to integers, on H100: NaN to 0, in 64 bits to 2^63",
+            all_ones=True,
+            integer_nan=INTEGER_SHORT_ZERO,
+        ),
         NanPolicy(
             "arm_dn",
             "Arm ARM, FPProcessNaN and FPMinNum with FPCR.DN = 1; FCVT as in arm",
@@ -168,6 +173,52 @@ NAN_POLICIES = {
         ),
     )
 }
+
+
+PAYLOADS = ("policy", "quieted", "cut")
+"""What becomes of a NaN in a conversion: what the policy says; sign and payload kept, quiet; sign and the first fraction bits as they are."""
+
+
+class NanConversion(NamedTuple):
+    """A conversion that does not treat NaNs as its policy says: one row of `NAN_CONVERSIONS`."""
+
+    policy: str
+    origin: str  # names of formats
+    result: str
+    payloads: str  # of `PAYLOADS`
+    source: str
+    rounding: Rounding | None = None  # the mode in which it holds; None: all
+
+
+_ROWS = (
+    *(
+        NanConversion("nvidia", name, "float64", "quieted", f"cvt.f64.{x}, on H100")
+        for name, x in (("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32"))
+    ),
+    NanConversion(
+        "nvidia", "bfloat16", "float32", "cut", "cvt.f32.bf16, all codes on H100: a shift, no NaN is quieted"
+    ),
+    *(
+        NanConversion("nvidia", "float64", name, "quieted", f"cvt.rn.{x}.f64, on H100 and H200")
+        for name, x in (("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32"))
+    ),
+    NanConversion(
+        "nvidia",
+        "float32",
+        "tfloat32",
+        "cut",
+        "cvt.rna.tf32.f32, all codes on H100: 13 bits cut off, so that a NaN may become infinity; .rn and .rz as the policy has it",
+        Rounding.NEAREST_AWAY,
+    ),
+)
+NAN_CONVERSIONS = {row[:3]: row for row in _ROWS}
+"""By policy, and names of both formats."""
+
+
+def converted_payloads(policy: str, origin: str, result: str, rounding: Rounding) -> str:
+    """What becomes of NaNs in a conversion between formats of these names."""
+    row = NAN_CONVERSIONS.get((policy, origin, result))
+    return PAYLOADS[0] if row is None or row.rounding not in (None, rounding) else row.payloads
 
 
 class FormatSpec(NamedTuple):
@@ -334,6 +385,12 @@ class Rule(NamedTuple):
     handed_bits: bool = False  # the random bits come from the caller, all of them at once
     projection: str = "ieee"  # one of PROJECTIONS
     sr_method: str = "truncate"  # one of SR_METHODS
+    payloads: str = "policy"  # one of PAYLOADS
+
+    @property
+    def propagate(self) -> int:
+        """Which NaN operand's payload survives."""
+        return NAN_POLICIES[self.nan].propagate if self.payloads == PAYLOADS[0] else PROPAGATE_FIRST
 
     @property
     def restated(self) -> bool:
@@ -371,6 +428,7 @@ class Target(NamedTuple):
     nan_base: int  # what a propagated payload is put onto
     nan_sign: int  # the sign bit if NaNs have one
     payload: int  # fraction bits that hold a payload; 0 where the format has a single NaN
+    quieting: int  # the bit that a propagated NaN gets
     ftz: int
     downward: int
     unsigned: int
@@ -557,13 +615,14 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         nan_flags=nan_flags,
         any_nan_signals=INVALID if policy.any_nan_signals else 0,
         product_invalid=INVALID if policy.product_invalid else 0,
-        propagate=policy.propagate,
+        propagate=rule.propagate,
         addend_first=int(policy.addend_first),
         number_signalling=int(policy.number_signalling),
         second_operand=int(policy.second_operand),
         nan_base=fmt.infinity if fmt.quiet else fmt.nan,
         nan_sign=sign if two_nans else 0,
         payload=(fmt.quiet << 1) - 1 if fmt.quiet else 0,
+        quieting=0 if rule.payloads == "cut" else fmt.quiet,
         ftz=int(rule.ftz),
         downward=int(rule.rounding is Rounding.TOWARD_NEGATIVE),
         unsigned=int(not fmt.signed),

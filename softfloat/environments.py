@@ -35,6 +35,7 @@ from softfloat.kernels.spec import (
     Overflow,
     Rounding,
     Tininess,
+    converted_payloads,
 )
 from softfloat.positions import Position, as_position
 from softfloat.status import NO_FLAGS, Flags, Status, as_flags, first_trap
@@ -218,7 +219,8 @@ class Settings:
     """What decides a result beside its operands: an `Environment`'s settings, checked and without status, as a value.
 
     Compiled programs and constants are kept under it. `overrides` are those for formats of these names. Each
-    field's default is `Environment`'s too; its check turns what `Environment` accepts into the field.
+    field's default is `Environment`'s too; its check turns what `Environment` accepts into the field. `payloads` is what becomes of
+    NaNs in the conversion that `between` gave the settings of.
     """
 
     rounding: Rounding = field(default=Rounding.NEAREST_EVEN, metadata={"check": _member(Rounding, ROUNDING_ALIASES)})
@@ -237,6 +239,7 @@ class Settings:
     replica: int = field(default=0, metadata={"check": _integer(0, 2**64 - 1)})
     replica_identical: bool = field(default=False, metadata={"check": _switch})
     overrides: Mapping[str, Settings] = field(default_factory=dict)
+    payloads: str = "policy"
 
     def __hash__(self) -> int:
         return hash((frozenset(self.overrides.items()), *OWN_VALUES(self)))
@@ -248,9 +251,10 @@ class Settings:
     def between(self, source: str, result: str) -> Settings:
         """Those of a conversion: results by the settings of their format, operands read by those of theirs."""
         own, read = self.for_format(result), self.for_format(source)
-        if own is read and not own.converts_subnormals:
+        payloads = converted_payloads(own.nan, source, result, own.rounding)
+        if own is read and not own.converts_subnormals and payloads == own.payloads:
             return own
-        return _converting(own, read.daz and not read.converts_subnormals)
+        return _converting(own, read.daz and not read.converts_subnormals, payloads)
 
     def replace(self, **settings: Any) -> Settings:
         """The same with some changed, in every format."""
@@ -264,9 +268,10 @@ def one_of(settings: Settings) -> Settings:
 
 
 @lru_cache(maxsize=512)
-def _converting(own: Settings, daz: bool) -> Settings:
+def _converting(own: Settings, daz: bool, payloads: str) -> Settings:
     """Settings of a format's results as those of conversions into it, whose operands are read as `daz` says."""
-    return one_of(replace(own, daz=daz, ftz=own.ftz and not own.converts_subnormals, converts_subnormals=False))
+    ftz = own.ftz and not own.converts_subnormals
+    return one_of(replace(own, daz=daz, ftz=ftz, converts_subnormals=False, payloads=payloads))
 
 
 def reaching_overrides(overrides: Mapping[str, Any], settings: dict[str, Any]) -> dict[str, Any]:
@@ -570,6 +575,36 @@ class Environment:
         'NEAREST_AWAY'
         """
         return cls(rounding=processors.named_mode(rounding, processors.FRM), nan="riscv")
+
+    @classmethod
+    def nvidia(cls, *, ftz: bool = False) -> Environment:
+        """NVIDIA's scalar instructions (PTX, sm_90): nearest even, tininess after rounding, one NaN but in some conversions.
+
+        Parameters
+        ----------
+        ftz : bool
+            .ftz, as of `nvcc -ftz=true`: subnormal operands of arithmetic count as zeros, tiny results are zeros, both with their signs.
+            Arithmetic in bfloat16 and conversions between formats have or need none: they keep subnormal numbers.
+
+        Raises
+        ------
+        TypeError
+            Naming the argument.
+
+        Notes
+        -----
+        Read off an H100 and an H200, which do not differ. Every NaN that arithmetic makes is 0x7FFFFFFF, in half and bfloat16 0x7FFF;
+        of float64, signs and payloads come along; bfloat16 becomes float32 by a shift, NaNs as they are. Other rounding modes: `replace`;
+        "nearest_away" is .rna of `cvt.rna.tf32.f32`, which cuts NaNs, so that some become infinity. `minimum_number` and `maximum_number` are
+        PTX's min and max, `minimum` and `maximum` its min.NaN and max.NaN. Instructions raise no flags: those raised here say what the
+        operations did.
+
+        >>> env = Environment.nvidia(ftz=True)
+        >>> env.nan, env.daz, env.ftz, env.tininess.name, env.for_format("bfloat16").ftz
+        ('nvidia', True, True, 'AFTER', False)
+        """
+        settings, bfloat = processors.nvidia(ftz)
+        return cls(**settings, overrides={"bfloat16": cls(**bfloat)})
 
     @classmethod
     def avx10_bf16(cls) -> Environment:

@@ -1,6 +1,6 @@
 """What the control registers of processors mean, as settings of an `Environment`, and where that is written.
 
-`Environment.arm`, `x86`, `riscv` and `avx10_bf16` take them; `ENVIRONMENT_ROWS` lists these and the others.
+`Environment.arm`, `x86`, `riscv`, `nvidia` and `avx10_bf16` take them; `ENVIRONMENT_ROWS` lists these and the others.
 """
 
 from __future__ import annotations
@@ -44,6 +44,13 @@ ENVIRONMENT_ROWS = (
         "RISC-V: frm, the canonical NaN, tininess after rounding",
         "RISC-V unprivileged ISA, F extension",
         "pseudo-code",
+    ),
+    EnvironmentRow(
+        "nvidia",
+        "Environment.nvidia(ftz=True)",
+        "NVIDIA's scalar instructions: nearest even, .ftz, NaN 0x7FFFFFFF, conversions that move NaNs",
+        "rows read off H100 and H200; NVIDIA PTX ISA",
+        "measured",
     ),
     EnvironmentRow(
         "avx10_bf16",
@@ -107,6 +114,13 @@ def arm(rounding: Any, fz: bool, fiz: bool, fz16: bool, ah: bool, dn: bool) -> t
         "nan": "arm" + "_ah" * ah + "_dn" * dn,
     }
     return settings, {"daz": fz16, "ftz": fz16, "converts_subnormals": fz16}
+
+
+def nvidia(ftz: bool) -> tuple[dict[str, Any], dict[str, Any]]:
+    """(settings, those for bfloat16, whose arithmetic has no .ftz)."""
+    check_switch("ftz", ftz)
+    settings = {"tininess": Tininess.AFTER, "nan": "nvidia"}
+    return {**settings, "daz": ftz, "ftz": ftz, "converts_subnormals": ftz}, settings
 
 
 def x86(mxcsr: int) -> tuple[dict[str, Any], tuple[str, ...]]:

@@ -580,7 +580,8 @@ def test_status_refuses_what_is_no_flag() -> None:
 
 def test_settings_and_environments_have_the_same_names_and_defaults() -> None:
     settings, env = Settings(), Environment()
-    own = {field.name for field in dataclasses.fields(Settings) if field.init}
+    of_conversions = {"payloads"}  # what `Settings.between` finds
+    own = {field.name for field in dataclasses.fields(Settings) if field.init} - of_conversions
     assert own == set(SETTINGS) - {"traps", "accumulator", "position"}
     assert own == {*OWN_SETTINGS, "overrides"}
     assert all(getattr(env, name) == getattr(settings, name) for name in own)

@@ -67,10 +67,11 @@ INSIDE = {
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin hardware.features hardware.instructions vectors.columns vectors.expressions | vectors.block_operations | "
-    "vectors.operations | vectors.corners vectors.error_reports vectors.headings verdicts.cause | verdicts.block_causes verdicts.likeness "
+    "testing": "assertions plugin hardware.features hardware.instructions hardware.ptx vectors.columns vectors.expressions | "
+    "vectors.block_operations | vectors.operations | "
+    "vectors.corners vectors.error_reports vectors.headings verdicts.cause | verdicts.block_causes verdicts.likeness "
     "verdicts.plain_units verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
-    "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.tiles | hardware.operands vectors.streams | "
+    "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.cuda hardware.tiles | hardware.operands vectors.streams | "
     "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
     "vectors.coverage | "
     "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "

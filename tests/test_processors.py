@@ -276,6 +276,85 @@ def test_riscv() -> None:
     assert int(bits.mul(*NEAR, float32, environment=env)[1]) == INEXACT
 
 
+def test_nvidia_nans() -> None:
+    """Read off an H100: 0x7F81 -> 0x7F810000 by cvt.f32.bf16, cvt.rna.tf32.f32 makes infinity of 0x7F800001, from float64 payloads come along."""
+    env = Environment.nvidia()
+    away = env.replace(rounding="nearest_away")
+    shifted = [0x7F81, 0xFF81, 0x7FC1, 0xFFFF, 0x7F80]
+    assert bits.convert(shifted, "bfloat16", float32, environment=env)[0].tolist() == [x << 16 for x in shifted]
+    singles = [0x7F800001, 0xFF800001, 0x7F802000, 0xFFC12345, 0x7FFFFFFF]
+    assert bits.convert(singles, float32, "tfloat32", environment=away)[0].tolist() == [x >> 13 for x in singles]
+    assert bits.convert(singles, float32, "tfloat32", environment=env)[0].tolist() == [0x3FFFF] * 5
+    assert bits.convert(singles, float32, float16, environment=env)[0].tolist() == [0x7FFF] * 5
+    doubles = np.array([0xFFF8000000000000, 0x7FF0000000000001, 0xFFF4000000000000], np.uint64).view(np.float64)
+    assert bits.encode(doubles, float16, environment=env)[0].tolist() == [0xFE00, 0x7E00, 0xFF00]
+    assert bits.encode(doubles, float32, environment=env)[0].tolist() == [0xFFC00000, 0x7FC00000, 0xFFE00000]
+    assert int(bits.add(0xFFC12345, 0x3F800000, float32, environment=env)[0]) == 0x7FFFFFFF
+    assert int(bits.convert(0x7F81, "bfloat16", float16, environment=env)[0]) == 0x7FFF
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint32", "int64", "uint64"])
+def test_nvidia_integers(dtype: str) -> None:
+    """cvt.rni on an H100: NaN becomes 0, in 64 bits 0x8000000000000000; what is too large the nearest integer."""
+    env = Environment.nvidia()
+    found, _ = bits.to_integer(
+        [0x7F800001, 0xFFC00000, 0x7F800000, 0xFF800000, 0xC0200000], float32, dtype, environment=env
+    )
+    info, wide = np.iinfo(dtype), np.dtype(dtype).itemsize == 8
+    assert found.view(f"u{found.itemsize}").tolist()[:2] == [1 << 63 if wide else 0] * 2
+    assert found.tolist()[2:4] == [info.max, info.min]
+    assert int(found[4]) == max(-2, info.min)
+    compiled = softfloat.jit.function("to_integer", float32, dtype=dtype, environment=env)
+    assert [int(compiled(x)) for x in (0x7F800001, 0x7F800000)] == [int(found[0]), info.max]
+
+
+CONVERTED = [
+    ("bfloat16", float32, "nearest_even"),
+    (float32, "tfloat32", "nearest_away"),
+    (float32, "tfloat32", "toward_zero"),
+    (float32, "bfloat16", "nearest_even"),
+]
+
+
+@pytest.mark.parametrize(("source", "result", "rounding"), CONVERTED)
+def test_nvidia_conversions_in_every_way(source: Any, result: Any, rounding: str) -> None:
+    """Arrays long and short, code by code, compiled into users' code, blocks of larger wholes, and the oracle."""
+    source, result = (softfloat.formats.ROSTER[getattr(x, "name", x)] for x in (source, result))
+    env = Environment.nvidia().replace(rounding=rounding)
+    random = np.random.default_rng(3)
+    nans = source.spec.infinity + random.integers(0, source.spec.infinity & -source.spec.infinity, 40)
+    codes = np.concatenate([nans, nans | source.sign_bit, edges(source)]).astype(source.dtype)
+    options = {"nan": "nvidia", "rounding": rounding}
+    wanted = [reference.convert(int(x), source, result, **options) for x in codes]
+    scalar = bits.scalar("convert", source, to=result, environment=env)
+    inlined = softfloat.jit.function("convert", source, to=result, flags=True, environment=env)
+    long, flags = bits.convert(np.resize(codes, 20_000), source, result, environment=env)
+    for i, pair in enumerate(wanted):
+        code = int(codes[i])
+        assert (int(long[i]), int(flags[i])) == pair
+        assert tuple(map(int, scalar(code))) == pair
+        if i % 40 == 0:
+            assert tuple(map(int, inlined(code))) == pair
+            assert tuple(map(int, bits.convert(code, source, result, environment=env))) == pair
+
+
+def test_nvidia_flushes() -> None:
+    """.ftz: what is tiny after rounding, 0x0400 * 0x0400 - 0x0400 in half, is 0x8400; bfloat16 and conversions know none."""
+    env = Environment.nvidia(ftz=True)
+    assert int(bits.fma(0x0400, 0x0400, 0x8400, float16, environment=env)[0]) == 0x8400
+    assert int(bits.add(0x83FF, 0x8000, float16, environment=env)[0]) == 0x8000
+    assert int(bits.mul(*NEAR, float32, environment=env)[0]) == 0x00800000
+    assert int(bits.add(1, 1, float32, environment=env)[0]) == 0
+    assert int(bits.add(1, 1, "bfloat16", environment=env)[0]) == 2
+    assert int(bits.convert(0x0001, "bfloat16", float32, environment=env)[0]) == 0x00010000
+    assert int(bits.convert(0x00010000, float32, "bfloat16", environment=env)[0]) == 0x0001
+    assert int(bits.convert(0x0001, float16, float32, environment=env)[0]) == 0x33800000
+    assert int(bits.convert(0x33800000, float32, float16, environment=env)[0]) == 0x0001
+    assert int(bits.add(1, 1, float16, environment=Environment.nvidia())[0]) == 2
+    with pytest.raises(TypeError, match="ftz must be True or False"):
+        Environment.nvidia(ftz="yes")  # type: ignore[arg-type]
+
+
 def test_avx10_bf16() -> None:
     env = Environment.avx10_bf16()
     assert int(bits.add(0x0001, 0x0001, "bfloat16", environment=env)[0]) == 0

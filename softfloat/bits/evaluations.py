@@ -20,7 +20,7 @@ from softfloat import engine
 from softfloat.bits.functions import KEPT, TABLE_BITS
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format, float32
-from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rule
+from softfloat.kernels.spec import CARRIER64, Rule
 
 __all__ = ["EVALUATED", "prepared"]
 
@@ -92,7 +92,7 @@ def prepared(name: str, operands: int, fmt: Format, settings: Settings) -> Evalu
     if settings.rounding is Rounding.STOCHASTIC or engine.loops().jit.DISABLED:
         return None
     rule = engine.rule_for(settings, fmt, False)
-    unusual, payloads = engine.is_unusual(fmt.spec), bool(NAN_POLICIES[rule.nan].propagate)
+    unusual, payloads = engine.is_unusual(fmt.spec), bool(rule.propagate)
     loop = engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual, True, payloads)
     known = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     ordinary = engine.flattened(np.array([fmt.max_code], fmt.dtype))

@@ -190,8 +190,8 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     integers : array of `dtype`
     flags : array of uint8, or int
         INVALID for NaN and for what does not fit: the result is then the nearest integer the dtype has, and for NaN
-        the largest. Other NaN policies differ: Arm's make 0 of NaN, x86's give -2^(n-1) (unsigned: 2^n - 1) for
-        everything invalid.
+        the largest. Other NaN policies differ: Arm's make 0 of NaN, NVIDIA's too, but 2^63 (as int64 -2^63) in 64 bits, x86's
+        give -2^(n-1) (unsigned: 2^n - 1) for everything invalid.
 
     Source
     ------

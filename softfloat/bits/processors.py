@@ -1,20 +1,21 @@
-"""Conversions of processors to and from fp8: AVX10.2's with a bias, Arm's with a scale."""
+"""What processors have of their own: conversions to and from fp8, AVX10.2's with a bias, Arm's with a scale; NVIDIA's approximate functions."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.bits.arithmetic import mul
 from softfloat.bits.codes import isinf, isnan
+from softfloat.bits.functions import exp2, tanh
 from softfloat.bits.numbers import convert, encode
 from softfloat.checks import check_choice, check_integer, check_switch
 from softfloat.engine import check_codes, refuse_mask
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32
 from softfloat.kernels.spec import INVALID, OVERFLOW
 
-__all__ = ["arm_convert", "avx10_convert"]
+__all__ = ["arm_convert", "avx10_convert", "nvidia_ex2", "nvidia_tanh"]
 
 E4M3, E5M2 = ROSTER["float8_e4m3fn"], ROSTER["float8_e5m2"]
 FP8 = (E4M3, E5M2)
@@ -142,3 +143,110 @@ def arm_convert(
     elif source == E4M3:
         flags = np.where(np.asarray(isnan(operand, source)), np.uint8(INVALID), flags)[()]
     return found, flags
+
+
+class _Tanh(NamedTuple):
+    """Where an H100's tanh is not that of real numbers, cut: below `linear` it is its operand, elsewhere off by a step at these."""
+
+    linear: int
+    above: tuple[int, ...]
+    below: tuple[int, ...]
+
+
+TANH = {
+    float16.name: _Tanh(
+        0x1C08,
+        (
+            *(0x29C6, 0x2C95, 0x2C96, 0x2E39, 0x2E9D, 0x3064, 0x323F, 0x32FF),
+            *(0x355B, 0x372D, 0x3824, 0x399A, 0x3CC9, 0x3DE3, 0x3ED6, 0x4080),
+        ),
+        (0x2D3F, 0x39F8, 0x3C8E, 0x3C9D, 0x3DB8, 0x3E23, 0x3EAB, 0x4429),
+    ),
+    bfloat16.name: _Tanh(0x3B81, (), (0x3F3F,)),
+}
+"""By format; codes of positive operands."""
+TANH_IS_ONE = 8.0
+EX2_IS_ONE = 2.0**-23  # operands are cut to so many bits below the point
+
+
+def _half_operand(codes: Any, fmt: Format | str) -> tuple[Any, Format]:
+    kind = check_format(fmt)
+    check_choice("fmt", kind.name, list(TANH))
+    return np.asarray(check_codes(codes, kind, "codes")), kind
+
+
+def nvidia_ex2(codes: Any, fmt: Format | str) -> Any:
+    """NVIDIA's ex2.approx.f16 and ex2.approx.ftz.bf16: 2^x as an H100 computes it.
+
+    Parameters
+    ----------
+    codes : array of integers
+        Codes in `fmt`.
+    fmt : Format or str
+        "float16" or "bfloat16".
+
+    Returns
+    -------
+    array of codes
+        The exact power cut toward zero, not rounded; 1 where \\|x\\| < 2^-23; infinity where it is too large. In bfloat16 subnormal operands
+        and tiny results are zeros. NaN is 0x7FFF. The instruction raises no flags.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    Measured: all 65 536 operands of both formats on an H100. 19 417 halves and 3 505 bfloat16 numbers are not what `exp2` rounds to.
+
+    >>> [hex(x) for x in nvidia_ex2([0x3800, 0x8001, 0x4C00], "float16")]  # 1/2, the least subnormal below 0, 16
+    ['0x3da8', '0x3c00', '0x7c00']
+    """
+    operand, kind = _half_operand(codes, fmt)
+    flushed = kind == bfloat16
+    found, _ = exp2(operand, kind, rounding="toward_zero", nan="nvidia", daz=flushed, ftz=flushed)
+    (one, no_more, too_large), _ = encode([1.0, EX2_IS_ONE, kind.emax + 1.0], kind)
+    infinity = kind.spec.infinity
+    found = np.where((operand >= too_large) & (operand < infinity), np.asarray(infinity, kind.dtype), found)
+    return np.where(operand & (kind.sign_bit - 1) < no_more, one, found)[()]
+
+
+def nvidia_tanh(codes: Any, fmt: Format | str) -> Any:
+    """NVIDIA's tanh.approx.f16 and tanh.approx.bf16, as an H100 computes them.
+
+    Parameters
+    ----------
+    codes : array of integers
+        Codes in `fmt`.
+    fmt : Format or str
+        "float16" or "bfloat16".
+
+    Returns
+    -------
+    array of codes
+        The exact value cut toward zero, but for 24 magnitudes of half and one of bfloat16, which are off by one more step; x itself where
+        \\|x\\| < 2^-8 and a little, 1 from 8 on. Subnormal numbers are kept. NaN is 0x7FFF. The instruction raises no flags.
+
+    Raises
+    ------
+    ValueError, TypeError
+        Naming the parameter and the accepted values.
+
+    Notes
+    -----
+    Measured: all 65 536 operands of both formats on an H100. 14 736 halves and 2 086 bfloat16 numbers are not what `tanh` rounds to.
+
+    >>> [hex(x) for x in nvidia_tanh([0x1C07, 0x3C00, 0xC800], "float16")]  # 0.00393, 1, -8
+    ['0x1c07', '0x3a17', '0xbc00']
+    """
+    operand, kind = _half_operand(codes, fmt)
+    known = TANH[kind.name]
+    magnitude = operand & np.asarray(kind.sign_bit - 1, kind.dtype)
+    found, _ = tanh(magnitude, kind, rounding="toward_zero", nan="nvidia")
+    found = found + np.isin(magnitude, known.above) - np.isin(magnitude, known.below)
+    found = np.where(magnitude < known.linear, magnitude, found)
+    (one, large), _ = encode([1.0, TANH_IS_ONE], kind)
+    number = magnitude <= kind.spec.infinity
+    found = np.where(number & (magnitude >= large), one, found)
+    return np.where(number, found | (operand & kind.sign_bit), found).astype(kind.dtype)[()]

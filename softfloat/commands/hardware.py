@@ -39,7 +39,8 @@ def add_parsers(commands: Any) -> None:
         "hardware",
         help="check the model against this machine's own instructions",
         description="Runs the conversions, dot products and arithmetic of this CPU beside the model, over the same "
-        "operands, and compares results and flags. What the machine lacks is listed as not available. Exit status 0 "
+        "operands, and compares results and flags; with --device cuda the scalar instructions of an NVIDIA GPU. What the "
+        "machine lacks is listed as not available. Exit status 0 "
         "unless something differs, 1 if it does, 130 after Ctrl-C.",
     )
     hardware.add_argument("names", nargs="*", metavar="INSTRUCTION", help="such as VDPBF16PS (default: all)")
@@ -55,7 +56,9 @@ def add_parsers(commands: Any) -> None:
     manifest = "with --scheduler, where parts are entered that are done: the next run goes on from there"
     hardware.add_argument("--manifest", metavar="FOLDER", help=manifest)
     hardware.add_argument("--seed", type=seed, default=0, metavar="N", help="of the operands (default: 0)")
-    hardware.add_argument("--device", default="cpu", metavar="NAME", help="where: cpu (default: cpu)")
+    hardware.add_argument(
+        "--device", default="cpu", metavar="NAME", help="where: cpu, or cuda, an NVIDIA GPU (default: cpu)"
+    )
     hardware.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     hardware.set_defaults(run=_hardware)
 

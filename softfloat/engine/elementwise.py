@@ -103,7 +103,7 @@ class Job:
     @property
     def propagates(self) -> bool:
         """Whether payloads of NaN operands survive."""
-        return bool(spec.NAN_POLICIES[self.rule.nan].propagate)
+        return bool(self.rule.propagate)
 
 
 def run(

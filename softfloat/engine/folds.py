@@ -13,7 +13,6 @@ from softfloat.engine.elementwise import Job, carrier_for
 from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
-from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Rule
 
 EXTREMA = {
@@ -56,7 +55,7 @@ def fold(
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)
-    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), _propagates(rule), not rule.restated)
+    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), bool(rule.propagate), not rule.restated)
     taken = np.arange(streams.start, streams.stop, dtype=np.uint64) if isinstance(streams, range) else streams
     known = np.array(taken, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, flags, *known))
@@ -87,10 +86,6 @@ def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:
     return values, steps, np.zeros(values.shape[1], np.uint8)
 
 
-def _propagates(rule: Rule) -> bool:
-    return bool(spec.NAN_POLICIES[rule.nan].propagate)
-
-
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
     if operation in EXTREMA and not rule.daz and not has_nan(codes, fmt):
         return _extremes(operation, codes, fmt, keep)
@@ -107,7 +102,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     if operation in EXTREMA:
         loop = loops().folding_extremum(*EXTREMA[operation])
     else:
-        loop = loops().folding(operation, way_of(rule, unusual), unusual, _propagates(rule))
+        loop = loops().folding(operation, way_of(rule, unusual), unusual, bool(rule.propagate))
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier)
     known = floats.dtype.type(0), integers, floats
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))

@@ -150,7 +150,7 @@ def _rounded(
     unusual = is_unusual(target.spec)
     way = ("drawn" if rule.restated else "drawn projected") if width else way_of(rule, unusual)
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
-    payloads = bool(NAN_POLICIES[rule.nan].propagate)
+    payloads = bool(rule.propagate)
     if operation == "encode":
         return _kernels().encoded(way, unusual, payloads, *numbers, width)
     return _kernels().rounded(operation, way, unusual, payloads, *numbers, extra, width)
@@ -161,7 +161,12 @@ def integer_limits(dtype: Any, settings: Settings, exact: bool) -> tuple[Any, ..
     info = np.iinfo(dtype)
     policy = NAN_POLICIES[settings.nan]
     indefinite = int(info.min) or int(info.max)
-    choices = {spec.INTEGER_MAXIMUM: int(info.max), spec.INTEGER_ZERO: 0, spec.INTEGER_INDEFINITE: indefinite}
+    choices = {
+        spec.INTEGER_MAXIMUM: int(info.max),
+        spec.INTEGER_ZERO: 0,
+        spec.INTEGER_INDEFINITE: indefinite,
+        spec.INTEGER_SHORT_ZERO: 1 << 63 if info.bits == 64 else 0,
+    }
     saturates = policy.integer_nan != spec.INTEGER_INDEFINITE
     low_result, high_result = (int(info.min), int(info.max)) if saturates else (indefinite, indefinite)
     results = (x - (1 << 64) if x >> 63 == 1 else x for x in (choices[policy.integer_nan], low_result, high_result))

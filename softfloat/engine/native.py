@@ -23,6 +23,7 @@ from softfloat.kernels import rules, spec
 from softfloat.kernels.rules import KNOBS, Length, Plan, StageRow
 from softfloat.kernels.spec import (
     CARRIER64,
+    NAN_CONVERSIONS,
     NAN_POLICIES,
     FormatSpec,
     InfiniteInput,
@@ -32,6 +33,7 @@ from softfloat.kernels.spec import (
     Source,
     Target,
     Tininess,
+    converted_payloads,
 )
 
 __all__ = ["FLOAT64", "REFUSED", "Job", "Machine", "host", "rule_bits", "shift_of"]
@@ -74,20 +76,22 @@ def rule_bits(settings: Settings, exact: bool = True) -> int:
     return sum(value << KNOBS[name].shift for name, value in chosen.items())
 
 
-def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool) -> Rule:
-    """The rule that some knobs are, the others as they are by default."""
+def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool, pair: tuple[str, str] | None) -> Rule:
+    """The rule that some knobs are, the others as they are by default; `pair`: which formats a conversion is between."""
+    rounding, nan = Rounding(knobs.get("rounding", 0)), POLICIES[knobs.get("nan", 0)]
     return Rule(
-        rounding=Rounding(knobs.get("rounding", 0)),
+        rounding=rounding,
         overflow=Overflow(knobs.get("overflow", 0)),
         tininess=Tininess(knobs.get("tininess", 0)),
         infinite_input=InfiniteInput(knobs.get("infinite_input", 0)),
         daz=bool(knobs.get("daz", 0)),
         ftz=bool(knobs.get("ftz", 0)),
-        nan=POLICIES[knobs.get("nan", 0)],
+        nan=nan,
         conversion=conversion,
         always_infinite=always_infinite,
         random_width=knobs.get("random_width", 0) or 52,
         handed_bits=True,
+        payloads=converted_payloads(nan, *pair, rounding) if pair else "policy",
     )
 
 
@@ -129,25 +133,37 @@ class Job:
         """What codes of a format mean, under any rule."""
         return self._table(fmt, Source, lambda knobs: spec.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
 
-    def target(self, fmt: FormatSpec, conversion: bool, always_infinite: bool = False) -> Tables:
-        """What rounds into a format, under any rule."""
+    def target(
+        self, fmt: FormatSpec, conversion: bool, always_infinite: bool = False, pair: tuple[str, str] | None = None
+    ) -> Tables:
+        """What rounds into a format, under any rule; `pair`: names of the formats that a conversion is between, where these count."""
 
         def make(knobs: dict[str, int]) -> Target:
-            return spec.target(fmt, _rule(knobs, conversion, always_infinite), CARRIER64)
+            return spec.target(fmt, _rule(knobs, conversion, always_infinite, pair), CARRIER64)
 
-        return self._table((fmt, conversion, always_infinite), Target, make)
+        return self._table((fmt, conversion, always_infinite, pair), Target, make)
 
     # -- functions -----------------------------------------------------------------------------------------------------
 
     def element(
-        self, name: str, kernel: str, form: str, takes: Sequence[str], gives: str, source: FormatSpec, fmt: Format
+        self,
+        name: str,
+        kernel: str,
+        form: str,
+        takes: Sequence[str],
+        gives: str,
+        source: FormatSpec,
+        fmt: Format,
+        origin: str = "",
     ) -> None:
-        """A function of codes of `source`, results in `fmt`.
+        """A function of codes of `source`, which a conversion knows by the name `origin`; results in `fmt`.
 
         `kernel` is "selected" and an operation of `kernels.loops`, "compare" and a relation, "extremum" or "decode"; `form` is "",
         "random", "at", "array" or "array_at"; `takes` and `gives` are types of C.
         """
         conversion = "convert" in kernel or "from_" in kernel
+        named = any(row[1:] == (origin, fmt.name) for row in NAN_CONVERSIONS)
+        pair = (origin, fmt.name) if named else None
         self.functions.append(
             {
                 "name": name,
@@ -156,7 +172,7 @@ class Job:
                 "takes": list(takes),
                 "gives": gives,
                 "limits": (0 if source is FLOAT64 else source.width) | int(fmt.has_nan) << 8,
-                "tables": [*self.source(source), *self.target(fmt.spec, conversion)],
+                "tables": [*self.source(source), *self.target(fmt.spec, conversion, pair=pair)],
             }
         )
 

@@ -153,6 +153,7 @@ def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: in
         handed_bits=handed,
         projection=settings.projection,
         sr_method=settings.sr_method,
+        payloads=settings.payloads,
     )
 
 

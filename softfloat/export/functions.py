@@ -220,13 +220,14 @@ def _element(job: Job, name: str, title: str, fmt: Format, output: Format, integ
     numbers = name in ("encode", "from_integer")
     codes = tuple(Argument(takes, operand, bits=0 if numbers else fmt.bits) for operand in row.operands)
     source = FLOAT64 if numbers else fmt.spec
+    origin = {"encode": "float64", "convert": fmt.name}.get(name, "")
 
     def entered(symbol: str, form: str) -> None:
         kinds = [takes] * len(codes)
         if row.kernel == "table":
             job.by_table(symbol, form, kinds, fmt, f"{name} {fmt.spec}", partial(tabulated, name, len(codes), fmt))
         else:
-            job.element(symbol, row.kernel, form, kinds, gives, source, output)
+            job.element(symbol, row.kernel, form, kinds, gives, source, output, origin)
 
     what = f"{name}({', '.join(row.operands)})"
     if name == "decode":

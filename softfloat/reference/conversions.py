@@ -9,7 +9,14 @@ from fractions import Fraction
 from typing import Any
 
 from softfloat.formats import Format
-from softfloat.kernels.spec import INTEGER_INDEFINITE, INTEGER_ZERO, InfiniteInput, Overflow
+from softfloat.kernels.spec import (
+    INTEGER_INDEFINITE,
+    INTEGER_SHORT_ZERO,
+    INTEGER_ZERO,
+    InfiniteInput,
+    Overflow,
+    Rounding,
+)
 from softfloat.reference.rounding import (
     check_random_bits,
     infinity_code,
@@ -40,9 +47,27 @@ __all__ = ["convert", "encode", "round_to_integral", "to_integer"]
 # -- conversions -----------------------------------------------------------------------------------------------------
 
 
-def converted(value: Value, fmt: Format, rules: Options) -> Result:
+def _nvidia_nan(value: Value, origin: str, fmt: Format, rules: Options) -> int | None:
+    """The code that PTX's cvt makes of a NaN where it is not NVIDIA's one NaN, as read off H100 and H200; None where it is.
+
+    .f32.bf16 moves the bits, .rna.tf32.f32 cuts the last 13 off, unseen: no bit of a payload left, infinity. From .f64 the first bits of the
+    payload come along, and the NaN is quiet.
+    """
+    cut = (origin, fmt.name) == ("bfloat16", "float32")
+    cut = cut or ((origin, fmt.name) == ("float32", "tfloat32") and rules.rounding is Rounding.NEAREST_AWAY)
+    if not cut and (origin != "float64" or fmt.name not in ("float16", "bfloat16", "float32")):
+        return None
+    quiet_bit = Fraction(0 if value.signalling and cut else 1, 2)
+    fraction = math.floor((quiet_bit + value.payload / 2) * 2**fmt.mantissa_bits)
+    return infinity_code(value.negative, fmt, rules) + fraction
+
+
+def converted(value: Value, fmt: Format, rules: Options, origin: str = "") -> Result:
+    """A value, read from the format of that name, in another."""
     if value.is_nan:
-        return propagated([value], fmt, rules)
+        code, flags = propagated([value], fmt, rules)
+        of_chip = _nvidia_nan(value, origin, fmt, rules) if rules.nan == "nvidia" else None
+        return code if of_chip is None else of_chip, flags
     if not value.is_infinite or (value.negative and not fmt.signed) or rules.projection == "p3109":
         return round_once(value, fmt, rules)
     choice = rules.infinite_input
@@ -79,7 +104,7 @@ def encode(x: int | float | Fraction, fmt: FormatOrName, **options: Any) -> Resu
         value = _decode_float64(x)
         if rules.daz and value.kind is Kind.FINITE and value.magnitude < two_to(-1022):
             value = value._replace(magnitude=Fraction(0))
-        return converted(value, fmt, rules)
+        return converted(value, fmt, rules, "float64")
     if not isinstance(x, Fraction):
         try:
             x = Fraction(operator.index(x))
@@ -101,7 +126,7 @@ def convert(code: int, src: FormatOrName, dst: FormatOrName, **options: Any) -> 
         As `decode` and `round_exact`.
     """
     rules = rules_for(dst, options)
-    return converted(operand_of(code, src, rules), dst, rules)
+    return converted(operand_of(code, src, rules), dst, rules, src.name)
 
 
 # -- integers --------------------------------------------------------------------------------------------------------
@@ -146,6 +171,8 @@ def to_integer(code: int, fmt: FormatOrName, bits: int, signed: bool, exact: boo
     else:
         beyond_low, beyond_high = low, high
         of_nan = 0 if rules.policy.integer_nan == INTEGER_ZERO else high
+        if rules.policy.integer_nan == INTEGER_SHORT_ZERO:  # a word whose first bit alone is set, read as signed or not
+            of_nan = 0 if bits < 64 else low if signed else 2**63
     if value.is_nan:
         return of_nan, INVALID
     if value.is_infinite:

@@ -42,7 +42,7 @@ def plain(draw: st.DrawFn) -> Environment:
 def environments(draw: st.DrawFn, names: tuple[str, ...]) -> Environment:
     """Every preset with all its arguments, and settings drawn for each format."""
     yes = st.booleans()
-    match draw(sampled(["arm", "x86", "riscv", "avx10_bf16", "ipu", "p3109", "own"])):
+    match draw(sampled(["arm", "x86", "riscv", "nvidia", "avx10_bf16", "ipu", "p3109", "own"])):
         case "arm":
             names_ = ("fz", "fiz", "fz16", "ah", "dn")
             return Environment.arm(draw(sampled(["RN", "RP", "RM", "RZ"])), **{name: draw(yes) for name in names_})
@@ -50,6 +50,8 @@ def environments(draw: st.DrawFn, names: tuple[str, ...]) -> Environment:
             return Environment.x86(0x1F80 | draw(st.integers(0, 3)) << 13 | 0x8000 * draw(yes) | 0x40 * draw(yes))
         case "riscv":
             return Environment.riscv(draw(sampled(["RNE", "RTZ", "RDN", "RUP", "RMM"])))
+        case "nvidia":
+            return Environment.nvidia(ftz=draw(yes)).replace(rounding=draw(sampled(["nearest_even", "nearest_away"])))
         case "avx10_bf16":
             return Environment.avx10_bf16()
         case "ipu":

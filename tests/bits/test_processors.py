@@ -1,7 +1,8 @@
-"""Conversions of AVX10.2 and Arm to and from fp8, against their rules restated on integers and on fractions."""
+"""Conversions of AVX10.2 and Arm to and from fp8, against their rules restated on integers and on fractions; NVIDIA's functions as read."""
 
 from __future__ import annotations
 
+import zlib
 from fractions import Fraction
 from typing import Any
 
@@ -136,3 +137,68 @@ def test_arm_from_fp8(src: str, dst: str) -> None:
 def test_refusals(call: Any, error: type[Exception], words: str) -> None:
     with pytest.raises(error, match=words):
         call()
+
+
+# -- NVIDIA's approximate functions ----------------------------------------------------------------------------------
+
+READ = {
+    ("ex2", "float16"): 0xD5350E3B,
+    ("ex2", "bfloat16"): 0xEAB02565,
+    ("tanh", "float16"): 0x4FDBEBF7,
+    ("tanh", "bfloat16"): 0xA1373044,
+}
+"""CRC-32 of the results of ex2.approx.f16, ex2.approx.ftz.bf16, tanh.approx.f16 and tanh.approx.bf16 for all codes, read off an H100."""
+UNROUNDED = {
+    ("ex2", "float16"): 19417,
+    ("ex2", "bfloat16"): 3505,
+    ("tanh", "float16"): 14736,
+    ("tanh", "bfloat16"): 2086,
+}
+"""How many of them are not correctly rounded, counted on the device's results."""
+
+
+@pytest.mark.parametrize(("name", "fmt"), READ)
+def test_nvidia_functions(name: str, fmt: str) -> None:
+    codes = np.arange(1 << 16, dtype=np.uint16)
+    found = getattr(bits, f"nvidia_{name}")(codes, fmt)
+    assert found.dtype == np.uint16
+    assert zlib.crc32(found.astype("<u2").tobytes()) == READ[name, fmt]
+    exact = getattr(bits, {"ex2": "exp2"}.get(name, name))
+    assert (found != exact(codes, fmt, nan="nvidia")[0]).sum() == UNROUNDED[name, fmt]
+    oracle = getattr(reference, {"ex2": "exp2"}.get(name, name))
+    random = np.random.default_rng(2)
+    for code in random.integers(0, ROSTER[fmt].spec.infinity, 60):  # at most a step from the exact value, cut
+        cut, _ = oracle(int(code), fmt, rounding="toward_zero")
+        assert abs(int(found[code]) - cut) <= 1
+
+
+@pytest.mark.parametrize(
+    ("name", "fmt", "code", "result"),
+    [
+        ("ex2", "float16", 0x8001, 0x3C00),
+        ("ex2", "float16", 0x8002, 0x3BFF),
+        ("ex2", "float16", 0x4BFF, 0x7BF4),
+        ("ex2", "float16", 0x4C00, 0x7C00),
+        ("ex2", "float16", 0xFC00, 0x0000),
+        ("ex2", "bfloat16", 0xB3FF, 0x3F80),
+        ("ex2", "bfloat16", 0xB400, 0x3F7F),
+        ("ex2", "bfloat16", 0xC2FD, 0x0000),
+        ("ex2", "bfloat16", 0xFFFF, 0x7FFF),
+        ("tanh", "float16", 0x1C07, 0x1C07),
+        ("tanh", "float16", 0x2C95, 0x2C93),
+        ("tanh", "float16", 0xFC00, 0xBC00),
+        ("tanh", "float16", 0xFC01, 0x7FFF),
+        ("tanh", "bfloat16", 0x8001, 0x8001),
+        ("tanh", "bfloat16", 0xC100, 0xBF80),
+    ],
+)
+def test_nvidia_codes(name: str, fmt: str, code: int, result: int) -> None:
+    assert int(getattr(bits, f"nvidia_{name}")(code, fmt)) == result
+
+
+def test_nvidia_functions_refuse() -> None:
+    for call in (bits.nvidia_ex2, bits.nvidia_tanh):
+        with pytest.raises(ValueError, match="fmt must be one of 'float16', 'bfloat16', got 'float32'"):
+            call(0, "float32")
+        with pytest.raises(ValueError, match="codes"):
+            call(1 << 16, "float16")

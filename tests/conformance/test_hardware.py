@@ -5,6 +5,9 @@ from __future__ import annotations
 import csv
 import dataclasses
 import platform
+import shutil
+import subprocess
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
@@ -14,11 +17,12 @@ from commands import Run
 from softfloat import bits
 from softfloat.accumulators import amx
 from softfloat.reference import dots
+from softfloat.testing.hardware import cuda, tiles
 from softfloat.testing.hardware import model as hardware_model
-from softfloat.testing.hardware import tiles
 from softfloat.testing.hardware.features import EXTENSIONS, Features
 from softfloat.testing.hardware.model import STATUSES, Outcome, check_hardware
 from softfloat.testing.hardware.operands import FAMILIES, drawn_operands
+from softfloat.testing.hardware.ptx import ScalarInstruction
 from softfloat.testing.hardware.table import Operands, instructions
 
 TABLE = {row.name: row for row in instructions()}
@@ -42,7 +46,7 @@ def needs(name: str) -> None:
 # -- the instructions ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", TABLE)
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.device == "cpu"])
 def test_instruction(name: str) -> None:
     found = outcomes_here(name, samples=30_000, seed=1)
     assert [x.mode for x in found] == list(TABLE[name].modes)
@@ -51,6 +55,15 @@ def test_instruction(name: str) -> None:
         assert outcome.mismatches == outcome.flag_mismatches == 0
         # as the process starts, and flushing; tile products read no register that says so
         assert outcome.cases >= (30_000 if TABLE[name].tiles else 60_000)
+
+
+def test_instructions_of_a_gpu() -> None:
+    """Live, where there is one."""
+    found = check_hardware(samples=30_000, seed=1, device="cuda")
+    if {x.status for x in found} <= {"not available", "not checked"}:
+        pytest.skip("no NVIDIA GPU of sm_90 here")
+    for outcome in found:
+        assert outcome.status in ("agrees", "not checked"), (outcome.instruction, outcome.reason, outcome.examples)
 
 
 @pytest.mark.exhaustive
@@ -142,7 +155,7 @@ def test_the_register_is_as_it_was_before() -> None:
 
 
 @pytest.mark.skipif(not X86, reason="LLVM here may not know x86")
-@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.is_checked and not row.tiles])
+@pytest.mark.parametrize("name", [name for name, row in TABLE.items() if row.code is not None])
 def test_llvm_assembles_it_for_a_cpu_that_has_it(name: str) -> None:
     """Rows that this machine cannot run are at least spelled right; nothing is run."""
     from softfloat.testing.hardware.instructions import machine_code
@@ -167,6 +180,7 @@ def test_the_table_is_whole() -> None:
         if row.is_checked:
             assert (row.run_model is None) == row.tiles
             assert row.formats
+            assert [row.code is not None, row.tiles, row.scalar is not None].count(True) == 1
         else:
             assert row.model.startswith("not checked: ")
     assert {"VCVTPS2PH", "VCVTPH2PS", "VCVTNEPS2BF16", "VDPBF16PS"} <= {x.name for x in TABLE.values() if x.is_checked}
@@ -273,6 +287,100 @@ def test_tile_products_are_compared(monkeypatch: pytest.MonkeyPatch, name: str) 
     assert (found.status, found.reason) == ("not available", "no permission")
 
 
+# -- scalar instructions of a GPU ------------------------------------------------------------------------------------
+
+SCALARS = [name for name, row in TABLE.items() if row.scalar is not None and row.is_checked]
+
+
+def test_scalar_instructions_are_compared(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By a stand-in for the GPU: the model itself, right and then wrong in one code; and a driver that refuses."""
+
+    def stand_in(flipped: int) -> Callable[[ScalarInstruction, Operands], np.ndarray]:
+        return lambda one, operands: one.run(operands) ^ (operands[0] == 0x7F81).astype(one.result.dtype) * flipped
+
+    def refused(*_: object) -> None:
+        raise RuntimeError("cuModuleLoadData of the CUDA driver failed with 209")
+
+    monkeypatch.setattr(hardware_model, "features", lambda: EVERYTHING)
+    monkeypatch.setattr(cuda, "results", stand_in(0))
+    (here,) = check_hardware(["cvt.f32.bf16"], samples=100)
+    assert (here.status, here.reason) == ("not checked", "it runs on device 'cuda'")
+    (right,) = check_hardware(["cvt.f32.bf16"], samples=100, device="cuda")
+    assert (right.status, right.cases, right.exhaustive) == ("agrees", 65536, True)
+    monkeypatch.setattr(cuda, "results", stand_in(1 << 22))
+    (wrong,) = check_hardware(["cvt.f32.bf16"], samples=100, device="cuda")
+    assert (wrong.status, wrong.mismatches) == ("differs", 1)
+    assert (wrong.examples[0].found, wrong.examples[0].expected) == (0x7FC10000, 0x7F810000)
+    monkeypatch.setattr(cuda, "results", refused)
+    (old,) = check_hardware(["cvt.f32.bf16"], samples=100, device="cuda")
+    assert (old.status, old.reason) == ("not available", "cuModuleLoadData of the CUDA driver failed with 209")
+
+
+def test_calls_of_a_gpus_instructions() -> None:
+    """What NVIDIA's names say: the parts of a name, in any place."""
+    for name, call in (
+        ("fma.rn.ftz.f16", 'fma(a, b, c, "float16") under Environment.nvidia(ftz=True)'),
+        ("min.NaN.bf16", 'minimum(a, b, "bfloat16") under Environment.nvidia()'),
+        ("max.f32", 'maximum_number(a, b, "float32") under Environment.nvidia()'),
+        (
+            "cvt.rn.relu.bf16.f32",
+            'maximum(convert(x, "float32", "bfloat16"), 0, "bfloat16") under Environment.nvidia()',
+        ),
+        (
+            "cvt.rna.tf32.f32",
+            'convert(x, "float32", "tfloat32") << 13 under Environment.nvidia().replace(rounding=\'nearest_away\')',
+        ),
+    ):
+        assert TABLE[name].model == call
+    assert TABLE["cvt.rn.f16.f64"].model == 'not checked: encode(x, "float16") under Environment.nvidia()'
+
+
+@pytest.mark.parametrize(
+    ("name", "operands", "result"),
+    [  # read off an H100
+        ("fma.rn.ftz.f16", (0x0400, 0x0400, 0x8400), 0x8400),
+        ("fma.rn.relu.f16", (0xBC00, 0x3C00, 0x0000), 0x0000),
+        ("fma.rn.relu.f16", (0xFE01, 0x3C00, 0x0000), 0x7FFF),
+        ("fma.rn.sat.f16", (0xFE01, 0x3C00, 0x0000), 0x0000),
+        ("fma.rn.sat.f16", (0x4000, 0x3C00, 0x0000), 0x3C00),
+        ("min.f16", (0x7D01, 0x3C00), 0x3C00),
+        ("min.NaN.f16", (0x7D01, 0x3C00), 0x7FFF),
+        ("min.f16", (0x0000, 0x8000), 0x8000),
+        ("cvt.f32.bf16", (0xFF81,), 0xFF810000),
+        ("cvt.rna.tf32.f32", (0x7F800001,), 0x7F800000),
+        ("cvt.rna.tf32.f32", (0x3F801000,), 0x3F802000),
+        ("cvt.rn.tf32.f32", (0x7F800001,), 0x7FFFE000),
+        ("cvt.rz.tf32.f32", (0xFF800001,), 0x7FFFE000),
+        ("cvt.rn.satfinite.f16.f32", (0x7F800000,), 0x7BFF),
+        ("cvt.rn.satfinite.f16.f32", (0xFFC00000,), 0x7FFF),
+        ("neg.f16", (0x7C01,), 0x7FFF),
+        ("neg.f16", (0x0000,), 0x8000),
+        ("abs.f32", (0xFF800001,), 0x7FFFFFFF),
+        ("abs.f32", (0x80000001,), 0x00000001),
+        ("cvt.rni.f16.f16", (0xB800,), 0x8000),
+        ("cvt.rn.satfinite.e4m3x2.f32", (0x7F800000,), 0x7E),
+        ("cvt.rn.satfinite.e5m2x2.f32", (0xFFC00000,), 0x7F),
+        ("cvt.rn.f16.f64", (0xFFF8000000000000,), 0xFE00),
+    ],
+)
+def test_what_a_gpu_gives(name: str, operands: tuple[int, ...], result: int) -> None:
+    row = TABLE[name]
+    kinds = [x.dtype for x in row.formats] or [np.dtype(np.uint64)]
+    assert row.scalar is not None
+    assert row.scalar.run([np.array([x], kind) for x, kind in zip(operands, kinds, strict=True)]).tolist() == [result]
+
+
+@pytest.mark.skipif(shutil.which("ptxas") is None, reason="needs ptxas, of the CUDA toolkit")
+@pytest.mark.parametrize("name", SCALARS[::8])
+def test_ptxas_assembles_it(name: str, tmp_path: Path) -> None:
+    one = TABLE[name].scalar
+    assert one is not None
+    (tmp_path / "one.ptx").write_text(cuda.module_text(one))
+    command = ["ptxas", "-arch=sm_90", "one.ptx", "-o", "one.cubin"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
 # -- mismatches ------------------------------------------------------------------------------------------------------
 
 
@@ -343,7 +451,7 @@ def test_an_interrupted_check_keeps_what_was_done(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("arguments", "error", "words"),
     [
-        ({"device": "cuda"}, ValueError, "device must be 'cpu', got 'cuda'"),
+        ({"device": "tpu"}, ValueError, "device must be 'cpu' or 'cuda', got 'tpu'"),
         ({"samples": 0}, ValueError, "samples must be at least 1"),
         ({"samples": 1.5}, TypeError, "samples must be an integer"),
         ({"seed": -1}, ValueError, "seed must be an integer from 0"),
@@ -371,7 +479,7 @@ def test_command_line() -> None:
     few = Run("hardware", "--list", "--json", "vdpbf16ps").document["instructions"]
     assert [x["name"] for x in few] == ["VDPBF16PS"]
     assert few[0]["formats"] == ["float32", "bfloat16", "bfloat16"]
-    Run("hardware", "--device", "cuda").assert_error("device must be 'cpu', got 'cuda'")
+    Run("hardware", "--device", "tpu").assert_error("device must be 'cpu' or 'cuda', got 'tpu'")
     Run("hardware", "nonsense").assert_error("nonsense", "accepted: VCVTPS2PH")
     Run("hardware", "--samples", "0").assert_error("--samples", "positive integer")
     Run("hardware", "--scheduler", "threads").assert_error("scheduler must be None unless exhaustive")

@@ -175,10 +175,24 @@ def test_integers(tmp_path: Path) -> None:
     assert sf.to_integer_float16_int8(0xC100, sf.SF_NEAREST_EVEN) == (-2, 1)
     assert sf.to_integer_float16_int8(0x4100, sf.SF_NO_INEXACT) == (2, 0)
     assert sf.to_integer_float16_int32(0x7E00, sf.SF_NAN_X86) == (-(2**31), 16)
+    assert sf.to_integer_float16_int32(0x7E00, sf.SF_NAN_NVIDIA) == (0, 16)
+    assert sf.to_integer_float16_int64(0x7E00, sf.SF_NAN_NVIDIA) == (-(2**63), 16)
     assert sf.to_integer_float16_uint64(0x7C00, sf.SF_NEAREST_EVEN) == (2**64 - 1, 16)
     assert sf.to_integer_float16_int64(0xFC00, sf.SF_NEAREST_EVEN) == (-(2**63), 16)
     with pytest.raises(sf.Refused):
         sf.to_integer_float16_int64(0, sf.SF_STOCHASTIC)
+
+
+def test_nans_that_conversions_move(tmp_path: Path) -> None:
+    """NVIDIA's, between some formats and in some modes alone."""
+    formats = ["bfloat16", "float32", "tfloat32"]
+    sf = made(tmp_path / "sf", functions=["convert"], formats=formats, lengths=[4]).functions
+    assert sf.convert_bfloat16_to_float32(0xFF81, sf.SF_NAN_NVIDIA) == (0xFF810000, 16)
+    assert sf.convert_bfloat16_to_float32(0xFF81, sf.SF_NAN_X86) == (0xFFC10000, 16)
+    assert sf.convert_bfloat16_to_tfloat32(0xFF81, sf.SF_NAN_NVIDIA) == (0x3FFFF, 16)
+    assert sf.convert_float32_to_tfloat32(0x7F800001, sf.SF_NAN_NVIDIA | sf.SF_NEAREST_AWAY) == (0x3FC00, 16)
+    assert sf.convert_float32_to_tfloat32(0x7F800001, sf.SF_NAN_NVIDIA) == (0x3FFFF, 16)
+    assert sf.convert_float32_to_bfloat16(0x7F800001, sf.SF_NAN_NVIDIA | sf.SF_NEAREST_AWAY) == (0x7FFF, 16)
 
 
 def test_codes_of_integers(tmp_path: Path) -> None:

@@ -560,6 +560,10 @@ FACTS: list[tuple[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], tupl
     # 5.8
     ("NaN to int8", reference.to_integer, (0xFE00, F16, 8, True), {}, (127, I)),
     ("NaN to int8, Arm", reference.to_integer, (0xFE00, F16, 8, True), {"nan": "arm"}, (0, I)),
+    ("NaN to int8, NVIDIA", reference.to_integer, (0xFE00, F16, 8, True), {"nan": "nvidia"}, (0, I)),
+    ("NaN to uint32, NVIDIA", reference.to_integer, (0x7C01, F16, 32, False), {"nan": "nvidia"}, (0, I)),
+    ("NaN to int64, NVIDIA", reference.to_integer, (0xFE00, F16, 64, True), {"nan": "nvidia"}, (-(2**63), I)),
+    ("NaN to uint64, NVIDIA", reference.to_integer, (0xFE00, F16, 64, False), {"nan": "nvidia"}, (2**63, I)),
     ("300 to int8", reference.to_integer, (0x5CB0, F16, 8, True), {}, (127, I)),
     ("300 to int8, x86", reference.to_integer, (0x5CB0, F16, 8, True), {"nan": "x86"}, (-128, I)),
     ("-0.7 to uint8", reference.to_integer, (0xB99A, F16, 8, False), {}, (0, I)),

@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
 
-__all__ = ["EXTENSIONS", "Features", "features"]
+__all__ = ["CUDA_DRIVER", "EXTENSIONS", "Features", "features"]
+
+CUDA_DRIVER = "nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1"
 
 EXTENSIONS = {
     "AVX": ("avx",),
@@ -71,9 +73,8 @@ def features() -> Features:
 
 def _gpus() -> tuple[str, ...]:
     """CUDA devices, by the driver's own library; none if there is no driver or it fails."""
-    name = "nvcuda.dll" if platform.system() == "Windows" else "libcuda.so.1"
     try:
-        driver = ctypes.CDLL(name)
+        driver = ctypes.CDLL(CUDA_DRIVER)
     except OSError:
         return ()
     count = ctypes.c_int()

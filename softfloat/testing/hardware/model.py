@@ -32,7 +32,7 @@ from softfloat.testing.hardware.table import Instruction, Operands, instructions
 
 __all__ = ["DEVICES", "STATUSES", "Mismatch", "Outcome", "check_hardware"]
 
-DEVICES = ("cpu",)
+DEVICES = ("cpu", "cuda")
 """Where instructions can be checked."""
 
 STATUSES = ("agrees", "differs", "not available", "not checked")
@@ -147,13 +147,13 @@ def check_hardware(
 ) -> list[Outcome]:
     """Run instructions and model over the same operands, and compare codes and flags.
 
-    Every instruction runs as the process starts (nearest even, nothing flushed) and with DAZ and FTZ on, whole vectors
+    Every instruction of the CPU runs as the process starts (nearest even, nothing flushed) and with DAZ and FTZ on, whole vectors
     and one element at a time.
 
     Parameters
     ----------
     names : sequence of str, optional
-        Instructions, of those in `instructions()`; default all.
+        Instructions, of those in `instructions()`; default all, with "cuda" those of GPUs.
     samples : int
         Operands for each instruction, rounding mode and setting of MXCSR, shared among the instruction's families.
         Instructions with 16-bit operands get all 65 536.
@@ -162,7 +162,7 @@ def check_hardware(
     exhaustive : bool
         Besides, all 2^32 operands of conversions from float32, as the process starts: one to a few minutes for each mode.
     device : str
-        "cpu".
+        "cpu", or "cuda": scalar instructions of the first NVIDIA GPU, sm_90 or later, whose codes alone are compared, as they raise no flags.
     outcomes : list, optional
         Where to put results as they come, for a caller that may be interrupted.
     progress : callable, optional
@@ -198,9 +198,10 @@ def check_hardware(
             raise ValueError(f"names must be among {', '.join(map(repr, table))}, got {name!r}")
     results = outcomes if outcomes is not None else []
     have = features()
-    chosen = [table[name] for name in dict.fromkeys(names)] if names is not None else list(table.values())
+    all_rows = [row for row in table.values() if device == "cpu" or row.device == device]
+    chosen = [table[name] for name in dict.fromkeys(names)] if names is not None else all_rows
     with _everything(scheduler, manifest) as spread:
-        _check_rows(chosen, have, results, samples, seed, exhaustive, progress, spread)
+        _check_rows(chosen, have, results, samples, seed, exhaustive, progress, spread, device)
     return results
 
 
@@ -270,6 +271,7 @@ def _check_rows(
     exhaustive: bool,
     progress: Callable[[str, int, int], None] | None,
     spread: Spread,
+    device: str,
 ) -> None:
     for row in chosen:
         lacking = have.lacks(row.extensions)
@@ -281,8 +283,13 @@ def _check_rows(
             if not row.is_checked:
                 outcome.status, outcome.reason = "not checked", row.model.removeprefix("not checked: ")
                 continue
+            if row.device != device:
+                outcome.status, outcome.reason = "not checked", f"it runs on device {row.device!r}"
+                continue
             if row.tiles:
                 _check_tiles(row, outcome, samples, seed, progress)
+            elif row.scalar is not None:
+                _check_scalar(row, outcome, samples, seed, progress)
             else:
                 _check(row, outcome, mode, samples, seed, exhaustive, progress, spread)
 
@@ -319,6 +326,42 @@ def _check_tiles(
                 progress(row.name, outcome.cases, each * size * len(row.families))
     finally:
         _settled(outcome, started)
+
+
+def _check_scalar(
+    row: Instruction, outcome: Outcome, samples: int, seed: int, progress: Callable[[str, int, int], None] | None
+) -> None:
+    """An instruction of a GPU beside the model: codes alone, as it raises no flags."""
+    from softfloat.testing.hardware import cuda
+
+    assert row.scalar is not None
+    assert row.run_model is not None
+    started = time.perf_counter()
+    random = np.random.default_rng([seed, *row.name.encode()])
+    each = -(-samples // len(row.families))
+    outcome.status = "agrees"
+    try:
+        for family in row.families:
+            drawn = drawn_operands(row, family, each, random)
+            try:
+                found = cuda.results(row.scalar, drawn)
+            except (OSError, RuntimeError) as error:
+                outcome.reason = str(error)
+                return
+            expected, _ = row.run_model(drawn, {})
+            wrong = found != expected
+            outcome.cases += found.size
+            outcome.mismatches += int(wrong.sum())
+            for i in np.flatnonzero(wrong)[: EXAMPLES - len(outcome.examples)]:
+                operands = tuple(int(x[i]) for x in drawn)
+                outcome.examples.append(Mismatch(SETTINGS[0], operands, int(found[i]), int(expected[i]), 0, 0))
+            if progress:
+                progress(row.name, outcome.cases, each * len(row.families))
+        outcome.exhaustive = row.families == ("all",)
+    finally:
+        _settled(outcome, started)
+        if outcome.reason:
+            outcome.status = "not available"
 
 
 def _check(

@@ -16,6 +16,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import vdpbf16ps
 from softfloat.formats import Format, bfloat16, float16, float32
+from softfloat.testing.hardware.ptx import NAMES, ScalarInstruction, scalar_instruction
 
 if TYPE_CHECKING:
     from softfloat.testing.hardware.instructions import Code
@@ -68,11 +69,17 @@ class Instruction:
     run_model: Model | None = field(default=None, repr=False, compare=False)
     by_register: bool = False  # MXCSR.RC chooses the mode
     tiles: bool = False  # operands are tiles of AMX
+    scalar: ScalarInstruction | None = field(default=None, repr=False, compare=False)  # of a GPU
 
     @property
     def is_checked(self) -> bool:
         """Whether there is a model to check it against."""
-        return self.code is not None or self.tiles
+        return self.code is not None or self.tiles or (self.scalar is not None and bool(self.formats))
+
+    @property
+    def device(self) -> str:
+        """Where it runs."""
+        return "cuda" if "CUDA" in self.extensions else "cpu"
 
     @property
     def all_operands(self) -> int:
@@ -152,6 +159,31 @@ def _arithmetic_rows(fmt: Format, suffix: str, extensions: tuple[str, ...], lane
         code=_code(f"vfmadd213{suffix} $3, $1, $0", (fmt.bits,) * 3, fmt.bits, lanes, tied=1, wide=wide),
         run_model=_arithmetic(bits.fma, fmt, "x86_fma3"),
         **shared,
+    )
+
+
+def _of_a_gpu(name: str) -> Instruction:
+    """One of NVIDIA's. Of float64 operands, which are no format, the model is held against rows alone."""
+    one = scalar_instruction(name)
+    halves = len(one.formats) == 1 and one.formats[0].bits == 16
+    converts = name.startswith("cvt")
+
+    def run(operands: Operands, options: dict[str, Any]) -> tuple[Codes, Codes]:
+        codes = one.run(operands)
+        return codes, np.zeros(codes.shape, np.uint8)
+
+    return Instruction(
+        name,
+        ("CUDA",),
+        one.call if one.formats else f"not checked: {one.call}",
+        "rows read off H100 and H200; NVIDIA PTX ISA",
+        modes=(one.mode,),
+        formats=one.formats,
+        result=one.result,
+        families=("all",) if halves else ("any bits", "edges", "next to the target" if converts else "near"),
+        flags=False,
+        run_model=run,
+        scalar=one,
     )
 
 
@@ -244,6 +276,7 @@ def instructions() -> tuple[Instruction, ...]:
             for name, extension, fmt in (("TDPBF16PS", "AMX_BF16", bfloat16), ("TDPFP16PS", "AMX_FP16", float16))
         ),
         Instruction("TDPBSSD", ("AMX_INT8",), "not checked: integers", f"{SDM}, TDPBSSD"),
+        *map(_of_a_gpu, NAMES),
         Instruction(
             "mma.sync", ("CUDA",), "not checked: vecdot(a, b, fmt, tensor_core(...), c)", "NVIDIA PTX ISA, mma.sync"
         ),

@@ -55,6 +55,7 @@ __all__ = [
 Codes = np.ndarray[Any, Any]
 Pair = tuple[Codes, Codes]
 
+QUIET_FLOAT64 = np.uint64(0x7FF8000000000000)
 LONGEST_DOT = 1 << 16
 """Products of a dot product; a row is a line of text, and longer ones are nobody's."""
 
@@ -112,15 +113,15 @@ def _widened(codes: Codes, fmt: Format, environment: Environment) -> Pair:
     policy = NAN_POLICIES[settings.nan]
     result = np.asarray(bits.decode(codes, fmt)).view(np.uint64).copy()
     nan, signalling = np.asarray(bits.isnan(codes, fmt)), np.asarray(bits.issnan(codes, fmt))
-    quiet = np.uint64(0x7FFFFFFFFFFFFFFF if policy.all_ones else 0x7FF8000000000000)
-    if policy.propagate == PROPAGATE_NONE:
+    quiet = np.uint64(0x7FFFFFFFFFFFFFFF if policy.all_ones else QUIET_FLOAT64)
+    if policy.propagate == PROPAGATE_NONE and settings.payloads == "policy":
         result[nan] = quiet
     else:
         payload = (codes.astype(np.uint64) & np.uint64((1 << fmt.mantissa_bits) - 1)) << np.uint64(
             52 - fmt.mantissa_bits
         )
         sign = np.asarray(bits.signbit(codes, fmt)).astype(np.uint64) << np.uint64(63)
-        result[nan] = (sign | quiet | payload)[nan]
+        result[nan] = (sign | QUIET_FLOAT64 | payload)[nan]
     if settings.daz:
         result[np.asarray(bits.issubnormal(codes, fmt))] &= np.uint64(1 << 63)
     return result, np.where(nan if policy.any_nan_signals else signalling, INVALID, 0).astype(np.uint8)
