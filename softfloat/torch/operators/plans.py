@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 import torch
 
-from softfloat.formats import Format
+from softfloat import bits
+from softfloat.formats import Format, float32
 from softfloat.torch import private
 from softfloat.torch.operators import tables
 from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
+from softfloat.torch.operators.device_products import DEVICE_PRODUCTS, Unread, unread
 from softfloat.torch.operators.norms import LAYOUTS, normalised
 from softfloat.torch.operators.pointwise import STEPS
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
@@ -21,7 +23,7 @@ from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 from softfloat.torch.operators.wide import OWN, Wide, alone, finite
 
-__all__ = ["Plan", "computes", "involved", "opaque", "planned", "quantises", "touches"]
+__all__ = ["Plan", "computes", "involved", "on_device", "opaque", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -258,6 +260,7 @@ def pointwise(
     if kwargs.get("rounding_mode") == "trunc":  # exact in float64: no quotient of these formats is that near an integer
         return inside(unit, operator, args, kwargs, torch.float64)
     fmt = emulated_format(dtype)
+    carried = fmt if unit.device is None else float32
     target = args[0] if in_place else None
     if "out" in kwargs:
         kwargs = dict(kwargs)
@@ -267,11 +270,15 @@ def pointwise(
         codes = [x for x in values if isinstance(x, ARRAYS)]
         if len(codes) < len(values):  # numbers spread out: half the time of broadcasting them
             shape = np.shape(codes[0]) if codes else ()
-            codes = [x if isinstance(x, ARRAYS) else np.full(shape, unit.number(x, fmt), fmt.dtype) for x in values]
-        return unit.run(function, *codes, fmt)
+            codes = [
+                x if isinstance(x, ARRAYS) else np.full(shape, unit.number(x, carried), carried.dtype) for x in values
+            ]
+        return unit.run(function, *codes, carried)
 
-    codes = [unit.converted(x, fmt) if isinstance(x, torch.Tensor) else x for x in operands]
+    codes = [unit.converted(x, carried) if isinstance(x, torch.Tensor) else x for x in operands]
     result = definition(run, *codes, *args[count:], **kwargs)
+    if carried != fmt:
+        result = unit.run(bits.convert, result, carried, fmt)
     like = next(x for x in operands if isinstance(x, torch.Tensor)) if target is None else None
     return unit.deliver(result, dtype, target, like)
 
@@ -465,10 +472,13 @@ def own(*args: Any, computation: Callable[..., torch.Tensor], in_place: bool, ou
 
 def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
     """`index_put` and its like: moves, unless they add to what is there."""
-    names = private.argument_names(operator)
-    position = names.index("accumulate")
-    adds = kwargs.get("accumulate", args[position] if position < len(args) else False)
+    adds = _adds(operator, args, kwargs)
     return inside(unit, operator, args, kwargs, torch.float32) if adds else operator(*args, **kwargs)
+
+
+def _adds(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
+    position = private.argument_names(operator).index("accumulate")
+    return bool(kwargs.get("accumulate", args[position] if position < len(args) else False))
 
 
 # -- lists of tensors ------------------------------------------------------------------------------------------------
@@ -555,6 +565,63 @@ def opaque(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> None
         raise UnsupportedArguments(
             f"{operator} {why} without the recipe of its module; {tables.ADVICE.get(name) or tables.UNCHOSEN}"
         )
+
+
+def on_device(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan: Plan | None) -> Plan | None:
+    """What computes an operator on the emulation's device; refuses what was not read, unless it is to be assumed."""
+    assert unit.device is not None
+    name, namespace = private.schema_name(operator), private.namespace(operator)
+    base = name.removesuffix("_")
+    if base in DEVICE_PRODUCTS and _floating(args, kwargs):
+        assert plan is not None
+        return partial(assumed, otherwise=plan) if unit.device.assumes else DEVICE_PRODUCTS[base]
+    if unit.device.assumes:
+        return plan
+    multiplies = base in PRODUCTS or base in CONVOLUTIONS or base in tables.OPAQUE or namespace not in tables.NAMESPACES
+    if base != "sum" and multiplies and _floating(args, kwargs):
+        raise unread(unit, str(operator), tables.ADVICE.get(base) or "write it as mm or bmm")
+    if not touches(args, kwargs):
+        return plan
+    if base.startswith(FOREACH):
+        raise unread(unit, str(operator), "make the optimiser with foreach=False")
+    if (
+        base == "sum"
+        or base in tables.INSIDE_SINGLE
+        or base in tables.NORMS
+        or (plan is accumulating and _adds(operator, args, kwargs))
+    ):
+        raise unread(
+            unit,
+            f"the order in which {operator} sums",
+            "cast its operands to float32 first, which is then PyTorch's on this machine",
+        )
+    if (
+        (base in STEPS and not read_steps(base, args, kwargs))
+        or base in tables.INSIDE_DOUBLE
+        or base in OWN
+        or base in tables.FACTORIES
+    ):
+        raise unread(unit, str(operator), "cast its operands to float32 first, which is then PyTorch's on this machine")
+    return plan
+
+
+def assumed(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, otherwise: Plan) -> Any:
+    """A product as it was read; where it was not, as without a device."""
+    try:
+        return DEVICE_PRODUCTS[private.schema_name(operator).removesuffix("_")](unit, operator, args, kwargs)
+    except Unread:
+        return otherwise(unit, operator, args, kwargs)
+
+
+def read_steps(name: str, args: Arguments, kwargs: Keywords) -> bool:
+    """Whether an elementwise operator is one operation in float32, or was read as it is here."""
+    if name not in tables.READ_STEPS:
+        return False
+    return kwargs.get("alpha", 1) == 1 and kwargs.get("rounding_mode") is None and len(args) <= STEPS[name][0]
+
+
+def _floating(args: Arguments, kwargs: Keywords) -> bool:
+    return any(x.is_floating_point() for x in (*_tensors(args), *_tensors(kwargs.values())))
 
 
 def _plain_plan(operator: Any) -> Plan | None:

@@ -18,7 +18,6 @@ from softfloat.torch.operators.bridge import Codes
 
 __all__ = ["STEPS"]
 
-SIGN = np.uint16(0x8000)  # of the formats whose arithmetic is emulated
 Run = Callable[..., Codes]
 """run(function, *operands): one step; operands are codes or Python numbers."""
 
@@ -76,8 +75,9 @@ def _div(run: Run, a: Any, b: Any, rounding_mode: str | None = None) -> Codes:
 def _remainder(run: Run, a: Any, b: Any) -> Codes:
     """As `bits.modulo`, of b's sign; but a zero has the sign of a, where Python's and NumPy's has that of b."""
     found = run(bits.modulo, a, b)
-    sign = a & SIGN if isinstance(a, np.ndarray) else SIGN if math.copysign(1.0, a) < 0 else SIGN ^ SIGN
-    return np.where(found & ~SIGN, found, sign)
+    bit = found.dtype.type(1 << (8 * found.dtype.itemsize - 1))
+    sign = a & bit if isinstance(a, np.ndarray) else bit if math.copysign(1.0, a) < 0 else bit ^ bit
+    return np.where(found & ~bit, found, sign)
 
 
 @steps("reciprocal", 1)

@@ -20,6 +20,7 @@ __all__ = [
     "POLES",
     "PUTS",
     "QUOTIENTS",
+    "READ_STEPS",
     "UNCHOSEN",
 ]
 
@@ -105,6 +106,9 @@ Where `self` is among them, the dtype is that to which all of them are promoted.
 
 JOINS = frozenset({"block_diag", "cat", "stack"})
 """Moves of several tensors, which may differ in dtype."""
+
+READ_STEPS = names("add sub rsub mul div sqrt tanh")
+"""Elementwise operators that devices compute as PyTorch's source says, in float32, rounded once; each is one operation there."""
 
 PUTS = frozenset({"index_put", "_index_put_impl", "put", "_unsafe_index_put"})
 """Moves, unless they are to add to what is there."""
