@@ -8,12 +8,12 @@ from typing import NamedTuple
 
 from softfloat.checks import check_choice, check_whole
 from softfloat.environments import Environment, Overflow, Rounding
-from softfloat.formats import Format, bfloat16, float8_e4m3fn, float8_e5m2, float16, float32, tfloat32
+from softfloat.formats import Format, bfloat16, float16, float32, tfloat32
 
 __all__ = ["ASSUME", "DEVICES", "REFUSE", "Device", "DeviceProduct", "check_device", "check_settings"]
 
 DEVICES = ("H100", "H200")
-"""Names that are accepted. The two chips differ on no row that was read."""
+"""Names that are accepted. The two chips differ on no instruction that was read; they differ in where kernels split k."""
 REFUSE, ASSUME = "refuse", "assume"
 
 
@@ -63,33 +63,47 @@ class Device:
 
     def parts(self, product: DeviceProduct) -> int | None:
         """How many parts k is cut into. None: that was not read, and nobody said."""
-        known = read_parts(product)
+        known = read_parts(self.name, product)
         if known is not None or self.split is None:
             return known
         return self.split if isinstance(self.split, int) else check_whole("what split returns", self.split(product), 1)
 
 
-LONG = {tfloat32: 1024, float16: 4096, bfloat16: 4096, float8_e4m3fn: 4096, float8_e5m2: 4096}
-"""The k from which kernels of few outputs may split it, by the operands' format."""
-MANY = 2048 * 2048
-"""Outputs from which no kernel splits k."""
-PARTS = {
-    ("mm", 64, 64, 4096): 3,
-    ("mm", 256, 256, 4096): 3,
-    ("mm", 128, 128, 16384): 12,
-    ("scaled_mm_fast", 128, 128, 16384): 6,
+WHOLE, LONGEST, WHOLE_FP8 = 2560, 16384, 4096
+"""k up to which no kernel of halves splits it; up to which it was read; of fp8, up to which none splits it."""
+FEW, NARROW = 4096, 256
+"""Outputs, and rows or columns, up to which the two devices agree on the parts of a long k."""
+MANY = {
+    "H100": {6144: 131072, 8192: 393216, 12288: 589824, 14336: 786432, LONGEST: 1048576},
+    "H200": {5120: 294912, 6144: 393216, 8192: 524288, 14336: 1048576, LONGEST: 1572864},
 }
-"""Operation, m, n and k -> parts that were read, of halves and fp8."""
+"""By the device and k: the most outputs of a product whose k was split."""
+SIDES = 2048
+"""Rows and columns up to which all were read; where there are more, both must be more."""
+TILE = 64
+"""Products of a kernel's step along k; parts are whole steps."""
 
 
-def read_parts(product: DeviceProduct) -> int | None:
-    """What was read of how k is cut; None where it was not."""
+def read_parts(device: str, product: DeviceProduct) -> int | None:
+    """What was read of how k is cut; None where it was not.
+
+    Read off both devices: of halves, 18 x 18 numbers of rows and columns from 1 to 2048 in three layouts at 16 lengths of k from
+    1536 to 16384, and 64 shapes of 2 to 32 products at once; of fp8, 49 shapes at k from 512 to 4096 on an H100.
+    """
     operation, fmt, batch, m, n, k = product
-    if batch * m * n >= MANY or (operation != "fp16_accumulation" and k < LONG[fmt]):
+    if operation == "scaled_mm_fast":
+        return 1 if k <= WHOLE_FP8 else None
+    if operation != "mm" or fmt == tfloat32 or k > LONGEST:
+        return None
+    if batch > 1 or k <= WHOLE:
         return 1
-    if operation == "fp16_accumulation":
-        return -(-k // (8 if k <= 32 else 64))
-    return None if fmt == tfloat32 or batch > 1 else PARTS.get((operation, m, n, k))
+    outputs, longest = m * n, max(m, n)
+    if outputs <= FEW and longest <= NARROW:
+        tiles = -(-k // TILE)  # lengths that were read tell the tiles of a part to be more than 20, and at most 224/11
+        fewest, most = tiles * 11 // 224, (tiles - 1) // 20
+        return most if fewest == most else None
+    many = outputs > next(most for length, most in MANY[device].items() if k <= length)
+    return 1 if many and (longest <= SIDES or min(m, n) >= SIDES) else None
 
 
 def check_device(name: object, split: object, unread: object) -> Device | None:

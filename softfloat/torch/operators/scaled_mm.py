@@ -135,7 +135,7 @@ def accumulator_for(unit: Unit, sides: tuple[Side, Side], fast: bool) -> Accumul
         return SINGLE
     if unit.device is not None and fast:
         shape = len(sides[0].codes), len(sides[1].codes), sides[0].codes.shape[1]
-        return device_accumulator(unit, "scaled_mm_fast", sides[0].format, 1, *shape)
+        return device_accumulator(unit, "scaled_mm_fast", sides[0].format, 1, *shape).sum
     return torch_mm("scaled_mm_fast" if fast else "scaled_mm", sides[0].format)
 
 
