@@ -113,7 +113,8 @@ def operands_of(unit: Unit, name: str, a: torch.Tensor, b: torch.Tensor, dtype: 
     """Those of tensors of one dtype, whose product has another."""
     settings = torch.backends.cuda.matmul
     matrix = b if b.ndim > 1 else b[:, None]
-    batch, m, k, n = len(a) if a.ndim > 2 else 1, *a.shape[-2:], matrix.shape[-1]
+    m, k = a.shape[-2:]
+    batch, n = len(a) if a.ndim > 2 else 1, matrix.shape[-1]
     sizes = batch, m, n, k
     if a.dtype in LOW:
         half = a.dtype == torch.float16 and settings.allow_fp16_accumulation

@@ -6,17 +6,24 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
-from softfloat import bits
 from softfloat.formats import Format, float32
 from softfloat.torch import private
 from softfloat.torch.operators import tables
-from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
+from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.device_products import DEVICE_PRODUCTS, Unread, unread
+from softfloat.torch.operators.device_steps import (
+    DEVICE_CHOICES,
+    DEVICE_STEPS,
+    EXCEPTIONS,
+    READ_INSIDE,
+    corrected,
+    device_choice,
+)
+from softfloat.torch.operators.device_sums import DEVICE_SUMS, device_sum
 from softfloat.torch.operators.norms import LAYOUTS, normalised
-from softfloat.torch.operators.pointwise import STEPS
+from softfloat.torch.operators.pointwise import STEPS, Run
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
 from softfloat.torch.operators.scaled import SCALED, scaled
 from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
@@ -31,7 +38,7 @@ Plan = Callable[[Unit, Any, Arguments, Keywords], Any]
 """plan(unit, operator, args, kwargs) -> what the operator returns."""
 
 NOTHING: Keywords = {}
-ARRAYS = (np.ndarray, np.generic)
+NVIDIA_NAN = 0x7FFFFFFF
 FOREACH = "_foreach_"
 FOREACH_NAMES = {"norm": "linalg_vector_norm"}
 EXTREMES = {"max": "maximum", "min": "minimum"}  # of two tensors
@@ -202,7 +209,12 @@ def cast(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
     """A copy in another dtype, rounded once where that is narrow."""
     source, dtype = args[0], kwargs.get("dtype")
     if dtype not in NARROW or dtype == source.dtype:
-        return operator(*args, **kwargs)
+        found = operator(*args, **kwargs)
+        if (
+            unit.device is not None and source.dtype == torch.float16 and dtype == torch.float32
+        ):  # all NaNs are one there
+            codes_of(found)[found.isnan().numpy()] = NVIDIA_NAN
+        return found
     if dtype not in FORMATS or source.dtype.is_complex:
         raise UnsupportedArguments(f"casts from {source.dtype} to {dtype} are not emulated")
     if source.layout != torch.strided:
@@ -266,19 +278,11 @@ def pointwise(
         kwargs = dict(kwargs)
         target = kwargs.pop("out")
 
-    def run(function: Callable[..., Any], *values: Any) -> Codes:
-        codes = [x for x in values if isinstance(x, ARRAYS)]
-        if len(codes) < len(values):  # numbers spread out: half the time of broadcasting them
-            shape = np.shape(codes[0]) if codes else ()
-            codes = [
-                x if isinstance(x, ARRAYS) else np.full(shape, unit.number(x, carried), carried.dtype) for x in values
-            ]
-        return unit.run(function, *codes, carried)
-
+    run = Run(unit, carried, fmt)
+    if carried != fmt:  # a device reads tensors without dimensions in the dtype of the others
+        operands = [unit.cast(x, dtype) if isinstance(x, torch.Tensor) and x.dtype != dtype else x for x in operands]
     codes = [unit.converted(x, carried) if isinstance(x, torch.Tensor) else x for x in operands]
-    result = definition(run, *codes, *args[count:], **kwargs)
-    if carried != fmt:
-        result = unit.run(bits.convert, result, carried, fmt)
+    result = run.narrowed(definition(run, *codes, *args[count:], **kwargs))
     like = next(x for x in operands if isinstance(x, torch.Tensor)) if target is None else None
     return unit.deliver(result, dtype, target, like)
 
@@ -501,6 +505,8 @@ def foreach(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, name: 
         arguments = [element(x, i) for x in args]
         one = _overload(name if hasattr(torch.ops.aten, name) else name[:-1], arguments[-1])
         plan = planned(one)
+        if unit.device is not None:
+            plan = on_device(unit, one, arguments, {key: element(x, i) for key, x in kwargs.items()}, plan)
         assert plan is not None  # `_plan` looked
         result = plan(unit, one, arguments, {key: element(x, i) for key, x in kwargs.items()})
         if name.endswith("_") and result is not arguments[0]:
@@ -572,52 +578,60 @@ def on_device(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan
     assert unit.device is not None
     name, namespace = private.schema_name(operator), private.namespace(operator)
     base = name.removesuffix("_")
-    if base in DEVICE_PRODUCTS and _floating(args, kwargs):
-        assert plan is not None
-        return partial(assumed, otherwise=plan) if unit.device.assumes else DEVICE_PRODUCTS[base]
+    read = DEVICE_PRODUCTS.get(base) if _floating(args, kwargs) else None
+    if read is None and touches(args, kwargs):
+        read = read_plan(operator, args, kwargs, plan)
     if unit.device.assumes:
-        return plan
+        return plan if read is None or plan is None else partial(assumed, read=read, otherwise=plan)
+    if read is not None:
+        return read
     multiplies = base in PRODUCTS or base in CONVOLUTIONS or base in tables.OPAQUE or namespace not in tables.NAMESPACES
-    if base != "sum" and multiplies and _floating(args, kwargs):
+    if multiplies and _floating(args, kwargs) and base != "sum":
         raise unread(unit, str(operator), tables.ADVICE.get(base) or "write it as mm or bmm")
     if not touches(args, kwargs):
         return plan
+    if base == FOREACH + "add":
+        return plan
     if base.startswith(FOREACH):
         raise unread(unit, str(operator), "make the optimiser with foreach=False")
-    if (
-        base == "sum"
-        or base in tables.INSIDE_SINGLE
-        or base in tables.NORMS
-        or (plan is accumulating and _adds(operator, args, kwargs))
-    ):
-        raise unread(
-            unit,
-            f"the order in which {operator} sums",
-            "cast its operands to float32 first, which is then PyTorch's on this machine",
-        )
-    if (
-        (base in STEPS and not read_steps(base, args, kwargs))
-        or base in tables.INSIDE_DOUBLE
-        or base in OWN
-        or base in tables.FACTORIES
-    ):
-        raise unread(unit, str(operator), "cast its operands to float32 first, which is then PyTorch's on this machine")
+    here = "cast its operands to float32 first, which is then PyTorch's on this machine"
+    if base in tables.INSIDE_SINGLE or base in tables.NORMS or (plan is accumulating and _adds(operator, args, kwargs)):
+        raise unread(unit, f"the order in which {operator} sums", here)
+    if any(base in table for table in (STEPS, DEVICE_STEPS, tables.INSIDE_DOUBLE, OWN, tables.FACTORIES)):
+        numbers = [repr(x) for x in (*args, *kwargs.values()) if isinstance(x, (int, float, str))]
+        told = f" with {', '.join(numbers)}" if numbers and base in (*DEVICE_STEPS, *READ_INSIDE) else ""
+        raise unread(unit, f"{operator}{told}", tables.UNREAD.get(base, here))
     return plan
 
 
-def assumed(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, otherwise: Plan) -> Any:
-    """A product as it was read; where it was not, as without a device."""
+def read_plan(operator: Any, args: Arguments, kwargs: Keywords, plan: Plan | None) -> Plan | None:
+    """What computes an operator of low tensors as it was read; None where it was not."""
+    name = private.schema_name(operator)
+    base, in_place = name.removesuffix("_"), name.endswith("_") and bool(private.written(operator))
+    if base in EXTREMES and "other" in private.argument_names(operator):
+        base = EXTREMES[base]
+    if base in DEVICE_SUMS:
+        return device_sum
+    if base in DEVICE_CHOICES:
+        return partial(device_choice, name=base, in_place=in_place)
+    read: Plan | None = None
+    if base in DEVICE_STEPS:
+        count, definition, was_read = DEVICE_STEPS[base]
+        others = {key: x for key, x in kwargs.items() if key not in ("out", "grad_input")}
+        if len(args) >= count and was_read(*args[count:], **others):
+            read = partial(pointwise, count=count, definition=definition, in_place=in_place)
+    elif base in READ_INSIDE and not kwargs and tuple(args[1:]) == READ_INSIDE[base][: len(args) - 1]:
+        read = plan
+    exceptions = EXCEPTIONS.get((base, getattr(args[0], "dtype", None)))
+    return read if read is None or exceptions is None else partial(corrected, plan=read, exceptions=exceptions)
+
+
+def assumed(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, read: Plan, otherwise: Plan) -> Any:
+    """As it was read; where it was not, as without a device."""
     try:
-        return DEVICE_PRODUCTS[private.schema_name(operator).removesuffix("_")](unit, operator, args, kwargs)
+        return read(unit, operator, args, kwargs)
     except Unread:
         return otherwise(unit, operator, args, kwargs)
-
-
-def read_steps(name: str, args: Arguments, kwargs: Keywords) -> bool:
-    """Whether an elementwise operator is one operation in float32, or was read as it is here."""
-    if name not in tables.READ_STEPS:
-        return False
-    return kwargs.get("alpha", 1) == 1 and kwargs.get("rounding_mode") is None and len(args) <= STEPS[name][0]
 
 
 def _floating(args: Arguments, kwargs: Keywords) -> bool:

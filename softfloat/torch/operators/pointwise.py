@@ -14,12 +14,48 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.formats import Format
 from softfloat.torch.operators.bridge import Codes
+from softfloat.torch.operators.unit import Unit
 
-__all__ = ["STEPS"]
+__all__ = ["STEPS", "Run"]
 
-Run = Callable[..., Codes]
-"""run(function, *operands): one step; operands are codes or Python numbers."""
+ARRAYS = (np.ndarray, np.generic)
+
+
+class Run:
+    """run(function, *operands) is one step in a format; operands are codes or Python numbers.
+
+    Parameters
+    ----------
+    unit : Unit
+    carried, fmt : Format
+        Of the steps, and of the operator's tensors.
+    """
+
+    def __init__(self, unit: Unit, carried: Format, fmt: Format) -> None:
+        self._unit, self._carried, self._fmt = unit, carried, fmt
+
+    def __call__(self, function: Callable[..., Any], *values: Any) -> Codes:
+        """One step."""
+        carried = self._carried
+        codes = [x for x in values if isinstance(x, ARRAYS)]
+        if len(codes) < len(values):  # numbers spread out: half the time of broadcasting them
+            shape = np.shape(codes[0]) if codes else ()
+            codes = [
+                x if isinstance(x, ARRAYS) else np.full(shape, self._unit.number(x, carried), carried.dtype)
+                for x in values
+            ]
+        return self._unit.run(function, *codes, carried)
+
+    def rounded(self, codes: Codes) -> Codes:
+        """Codes of the steps' format, rounded to that of the tensors."""
+        return self._unit.run(bits.convert, self.narrowed(codes), self._fmt, self._carried)
+
+    def narrowed(self, codes: Codes) -> Codes:
+        """The same, as codes of the tensors' format."""
+        return codes if self._carried == self._fmt else self._unit.run(bits.convert, codes, self._carried, self._fmt)
+
 
 STEPS: dict[str, tuple[int, Callable[..., Codes]]] = {}
 """By the operator's name: how many of its arguments are operands, and definition(run, *operands, **others)."""

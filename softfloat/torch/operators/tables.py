@@ -20,8 +20,8 @@ __all__ = [
     "POLES",
     "PUTS",
     "QUOTIENTS",
-    "READ_STEPS",
     "UNCHOSEN",
+    "UNREAD",
 ]
 
 
@@ -107,8 +107,10 @@ Where `self` is among them, the dtype is that to which all of them are promoted.
 JOINS = frozenset({"block_diag", "cat", "stack"})
 """Moves of several tensors, which may differ in dtype."""
 
-READ_STEPS = names("add sub rsub mul div sqrt tanh")
-"""Elementwise operators that devices compute as PyTorch's source says, in float32, rounded once; each is one operation there."""
+UNREAD = {
+    **dict.fromkeys(("gelu", "gelu_backward"), "choose approximate='tanh' of a forward pass, which was"),
+}
+"""Ways out of operators that were not read off a device, where there is a better one than float32."""
 
 PUTS = frozenset({"index_put", "_index_put_impl", "put", "_unsafe_index_put"})
 """Moves, unless they are to add to what is there."""

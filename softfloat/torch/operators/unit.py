@@ -15,7 +15,7 @@ from softfloat import bits
 from softfloat.accumulators import Accumulator, Stage, fma
 from softfloat.arrays import constant
 from softfloat.environments import Environment, Rounding, current_environment
-from softfloat.formats import Format, float32
+from softfloat.formats import Format, float16, float32
 from softfloat.scaling import Operand, Quantized, multiplied, quantized
 from softfloat.status import Flags, FloatingPointTrap, first_trap
 from softfloat.torch import private
@@ -413,6 +413,8 @@ class Unit:
             negative = np.signbit(numbers)
         else:
             codes, negative = self.run(bits.convert, numbers, source, fmt), bits.signbit(numbers, source)
+            if source == float16:  # whose NaNs lose it on the way
+                negative = negative & ~bits.isnan(numbers, source)
         if fmt.bits > 8 or not fmt.sign_bit:
             return codes
         return np.where(negative & bits.isnan(codes, fmt), codes | codes.dtype.type(fmt.sign_bit), codes)
