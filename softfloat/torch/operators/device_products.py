@@ -127,8 +127,6 @@ def operands_of(unit: Unit, name: str, a: torch.Tensor, b: torch.Tensor, dtype: 
         fmt = FORMATS[a.dtype].format
         how = device_accumulator(unit, "fp16_accumulation" if half else "mm", fmt, *sizes)
         return Operands(codes_of(a), codes_of(b), fmt, how)
-    if a.dtype != torch.float32:
-        raise unread(unit, f"{name} of {a.dtype}", "cast to float16 or bfloat16")
     if not private.allows_tf32():
         raise unread(
             unit, f"{name} of float32", "set torch.backends.cuda.matmul.allow_tf32, or cast to float16 or bfloat16"
@@ -198,6 +196,8 @@ def device_product(unit: Unit, operator: Any, args: Sequence[Any], kwargs: dict[
         return operator(*args, **kwargs)  # which PyTorch refuses, in its own words
     if wide not in (None, a.dtype, torch.float32):
         raise UnsupportedArguments(f"out_dtype must be {a.dtype} or torch.float32, got {wide}")
+    if a.dtype not in LOW and a.dtype != torch.float32:
+        raise unread(unit, f"{base} of {a.dtype}", "cast to float16 or bfloat16")
     in_place = name != base
     target = args[0] if in_place else given.get("out")
     if target is not None and target.ndim > 1 and a.dtype in LOW:
