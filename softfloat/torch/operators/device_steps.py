@@ -20,7 +20,7 @@ from softfloat.torch.operators.pointwise import STEPS, Run
 from softfloat.torch.operators.tables import names
 from softfloat.torch.operators.unit import Unit
 
-__all__ = ["DEVICE_CHOICES", "DEVICE_STEPS", "EXCEPTIONS", "READ_INSIDE", "corrected", "device_choice"]
+__all__ = ["DEVICE_CHOICES", "DEVICE_STEPS", "EXCEPTIONS", "READ_INSIDE", "WAYS_OUT", "corrected", "device_choice"]
 
 ARRAYS = (np.ndarray, np.generic)
 SIGN = np.uint32(1 << 31)
@@ -179,6 +179,9 @@ EXCEPTIONS: dict[tuple[str, torch.dtype], dict[int, int]] = {
     ("gelu", torch.float16): {0xC007: 0xA9AA},
 }
 """Operator and dtype -> operand -> result, in codes: where the device's function is not what the steps give."""
+
+WAYS_OUT = dict.fromkeys(("gelu", "gelu_backward"), "choose approximate='tanh' of a forward pass, which was")
+"""Of operators that were not read, where there is a better one than float32."""
 
 
 def corrected(

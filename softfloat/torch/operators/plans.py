@@ -18,6 +18,7 @@ from softfloat.torch.operators.device_steps import (
     DEVICE_STEPS,
     EXCEPTIONS,
     READ_INSIDE,
+    WAYS_OUT,
     corrected,
     device_choice,
 )
@@ -600,7 +601,7 @@ def on_device(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan
     if any(base in table for table in (STEPS, DEVICE_STEPS, tables.INSIDE_DOUBLE, OWN, tables.FACTORIES)):
         numbers = [repr(x) for x in (*args, *kwargs.values()) if isinstance(x, (int, float, str))]
         told = f" with {', '.join(numbers)}" if numbers and base in (*DEVICE_STEPS, *READ_INSIDE) else ""
-        raise unread(unit, f"{operator}{told}", tables.UNREAD.get(base, here))
+        raise unread(unit, f"{operator}{told}", WAYS_OUT.get(base, here))
     return plan
 
 

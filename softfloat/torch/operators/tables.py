@@ -21,7 +21,6 @@ __all__ = [
     "PUTS",
     "QUOTIENTS",
     "UNCHOSEN",
-    "UNREAD",
 ]
 
 
@@ -106,11 +105,6 @@ Where `self` is among them, the dtype is that to which all of them are promoted.
 
 JOINS = frozenset({"block_diag", "cat", "stack"})
 """Moves of several tensors, which may differ in dtype."""
-
-UNREAD = {
-    **dict.fromkeys(("gelu", "gelu_backward"), "choose approximate='tanh' of a forward pass, which was"),
-}
-"""Ways out of operators that were not read off a device, where there is a better one than float32."""
 
 PUTS = frozenset({"index_put", "_index_put_impl", "put", "_unsafe_index_put"})
 """Moves, unless they are to add to what is there."""
