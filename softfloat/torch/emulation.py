@@ -194,10 +194,12 @@ class emulate(ContextDecorator):
         module that is called ("layers.*", "head"; "" is that module itself, and what is outside of modules). The first
         that fits counts; what fits none is left alone. A function gets the name. float32 tensors are quantised too.
     device : str, optional
-        "H100" or "H200", whose rows do not differ: products, casts and elementwise operators are those of PyTorch 2.11 (CUDA 13.0)
-        there. What was not read off the chip is refused by name. Without an environment it is `Environment(nan="nvidia")`.
+        "H100" or "H200", whose instructions do not differ: products, casts, elementwise operators and sums over leading axes are those
+        of PyTorch 2.11 (CUDA 13.0) there, bit for bit. What was not read off the chip is refused by name: softmax, norms,
+        losses, convolutions, attention. Without an environment it is `Environment(nan="nvidia")`.
     split : int, or callable from DeviceProduct to int, optional
-        Parts that the device's kernels cut k into, where they may and it was not read: few outputs and a long k.
+        Parts that the device's kernels cut k into, where they may and it was not read: more than 4096 outputs at a k above
+        2560, and all products in tfloat32 and sums of halves in halves.
     unread : str
         "refuse": operators that were not read off the device raise. "assume": they compute as without a device, products by
         `matmul` and `convolution`.

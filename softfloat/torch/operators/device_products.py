@@ -122,7 +122,7 @@ def operands_of(unit: Unit, name: str, a: torch.Tensor, b: torch.Tensor, dtype: 
             raise unread(unit, f"{name} under torch.backends.cuda.matmul.allow_fp16_accumulation", "set it to False")
         if dtype != a.dtype and 1 in (m, n):
             raise unread(unit, f"{name} with an out_dtype, of one row or one column,", "cast the result")
-        if k > 1 or dtype != a.dtype:
+        if k > 1 and m and n:
             check_aligned(unit, name, (a, matrix, torch.empty((m, n), dtype=dtype, device="meta")))
         fmt = FORMATS[a.dtype].format
         how = device_accumulator(unit, "fp16_accumulation" if half else "mm", fmt, *sizes)
