@@ -78,9 +78,10 @@ INSIDE = {
     "identification.identify",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
-    "torch": "metrics private operators.bridge operators.recipes operators.tables | accumulation autocast inspection operators.unit "
-    "operators.wide | operators.norms operators.pointwise operators.products scaling tracing | operators.scaled | operators.scaled_mm | "
-    "amp conversion operators.plans | emulation training | replicas tuning",
+    "torch": "metrics private operators.bridge operators.devices operators.recipes operators.tables | accumulation autocast inspection "
+    "operators.unit operators.wide | operators.device_products operators.norms operators.pointwise operators.products scaling tracing | "
+    "operators.device_steps operators.device_sums operators.scaled | operators.scaled_mm | amp conversion "
+    "operators.plans | emulation training | replicas tuning",
     "commands": "arguments output | cases explore export onnx_convert reproduce | inspect scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
     "examples": "data device models rounding_statistic | comparisons conversions reports scaled | "

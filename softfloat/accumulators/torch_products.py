@@ -24,6 +24,8 @@ TORCH_PRODUCTS: dict[str, tuple[Format, ...]] = {
 """Operation -> the formats that its operands were read in."""
 TILE = {"mm": 64, "fp16_accumulation": 64, "scaled_mm_fast": 128}
 """Products in multiples of which kernels that split k do so."""
+TILE_TF32 = 4
+"""The same of "mm" in tfloat32."""
 SHORT, SHORT_TILE = 32, 8
 """Sums of halves in halves that are so short are cut into multiples of so many."""
 PROMOTED = 128
@@ -51,7 +53,9 @@ def torch_mm(
         Products of an output; needed where `split` is more than 1.
     split : int
         Parts that k is cut into, added up in order: where there are few outputs and k is long, the kernel's name ends in
-        splitK. How many cannot be told from the call; found by trying: 3 for 64 x 64 x 4096, 12 for 128 x 128 x 16384.
+        splitK. None of halves up to k = 2560 was. Up to 4096 outputs and 256 rows or columns they are k / 64 / 20.2, rounded
+        down: 3 at k = 4096, 12 at 16384. Elsewhere it is found by trying, and an H200 differs from an H100: 128 x 128 x 16384 has
+        9 parts on an H100, 12 on an H200.
 
     Raises
     ------
@@ -87,7 +91,9 @@ def torch_mm(
     )
     if split > 1:
         assert k is not None
-        tile = SHORT_TILE if operation == "fp16_accumulation" and k <= SHORT else TILE[operation]
+        tile = TILE_TF32 if fmt == tfloat32 else TILE[operation]
+        if operation == "fp16_accumulation" and k <= SHORT:
+            tile = SHORT_TILE
         tiles = math.ceil(k / tile)
         how = core.replace(segment=tile * math.ceil(tiles / split), reduction=(Reduction(added),))
     elif operation == "scaled_mm":

@@ -501,7 +501,7 @@ def torch_mm(
         return dot.deliver(dot.add(again, dot.start(c, again), rounded))
     if split > 1:
         assert k is not None
-        tile = 8 if half and k <= 32 else 128 if operation == "scaled_mm_fast" else 64
+        tile = 8 if half and k <= 32 else {"scaled_mm_fast": 128}.get(operation, 4 if input == "tfloat32" else 64)
         part = tile * math.ceil(math.ceil(k / tile) / split)
     elif operation == "scaled_mm":
         part = 128

@@ -38,6 +38,7 @@ from softfloat.torch.conversion import Converted, convert  # noqa: E402
 from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
 from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
 from softfloat.torch.metrics import Accuracy, Loss, Metric  # noqa: E402
+from softfloat.torch.operators.devices import DeviceProduct  # noqa: E402
 from softfloat.torch.operators.recipes import ScalingReport  # noqa: E402
 from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
 from softfloat.torch.replicas import Replicas  # noqa: E402
@@ -65,6 +66,7 @@ __all__ = [
     "Callback",
     "CallbackParameters",
     "Converted",
+    "DeviceProduct",
     "DynamicLossScaleManager",
     "Finding",
     "FixedLossScaleManager",

@@ -12,7 +12,8 @@ from softfloat.environments import Environment
 from softfloat.formats import Format
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, NARROW, UnsupportedArguments
-from softfloat.torch.operators.plans import between, computes, involved, opaque, planned, quantises, touches
+from softfloat.torch.operators.devices import REFUSE, DeviceProduct, check_device, check_settings
+from softfloat.torch.operators.plans import between, computes, involved, on_device, opaque, planned, quantises, touches
 from softfloat.torch.operators.recipes import Choice, Quantising, ScalingReport, check_choices
 from softfloat.torch.operators.tables import ADVICE
 from softfloat.torch.operators.unit import Operation, Tally, Unit, check_environment, place
@@ -119,6 +120,8 @@ class _Mode(private.DispatchMode):
                 tracer = private.tracer(others)
                 if tracer or others:
                     return self._strange(tracer, func, others, args, kwargs)
+            if unit.device is not None:
+                plan = on_device(unit, func, args, kwargs, plan)
             if (unit.widens or private.in_widened()) and not touches(args, kwargs):
                 return between(unit, func, args, kwargs)
             if plan is not None:
@@ -148,10 +151,10 @@ class _Mode(private.DispatchMode):
     def _other(self, func: Any, args: Any, kwargs: Any) -> Any:
         """In parts if it has any and they may matter; else native where no narrow tensor comes in or goes out; else refused.
 
-        Where products are quantised, all parts may matter.
+        Where products are quantised, or a device's, all parts may matter.
         """
         touched, quantising = touches(args, kwargs), self._unit.quantising is not None
-        parts = private.decomposition(func) if touched or quantising else None
+        parts = private.decomposition(func) if touched or quantising or self._unit.device is not None else None
         if parts is not None:
             with self:
                 return parts(*args, **kwargs)
@@ -195,6 +198,16 @@ class emulate(ContextDecorator):
         backward, as it says. A mapping has recipes, or None, by patterns of modules' names, those of `named_modules()` of the
         module that is called ("layers.*", "head"; "" is that module itself, and what is outside of modules). The first
         that fits counts; what fits none is left alone. A function gets the name. float32 tensors are quantised too.
+    device : str, optional
+        "H100" or "H200", whose instructions do not differ: products, casts, elementwise operators and sums over leading axes are those
+        of PyTorch 2.11 (CUDA 13.0) there, bit for bit. What was not read off the chip is refused by name: softmax, norms,
+        losses, convolutions, attention. Without an environment it is `Environment(nan="nvidia")`.
+    split : int, or callable from DeviceProduct to int, optional
+        Parts that the device's kernels cut k into, where they may and it was not read: more than 4096 outputs at a k above
+        2560, and all products in tfloat32 and sums of halves in halves.
+    unread : str
+        "refuse": operators that were not read off the device raise. "assume": they compute as without a device, products by
+        `matmul` and `convolution`.
 
     Attributes
     ----------
@@ -300,6 +313,9 @@ class emulate(ContextDecorator):
         use_stable_statistics: bool = True,
         count: bool = False,
         quantize: Choice = None,
+        device: str | None = None,
+        split: int | Callable[[DeviceProduct], int] | None = None,
+        unread: str = REFUSE,
     ) -> None:
         check_environment(environment)
         for name, how in (("matmul", matmul), ("convolution", convolution)):
@@ -315,7 +331,19 @@ class emulate(ContextDecorator):
         recorder = record if callable(record) else self.trace.append if record else None
         choice = check_choices(quantize)
         quantising = None if choice is None else Quantising(choice)
-        self._unit = Unit(environment, matmul, convolution, recorder, use_stable_statistics, count, quantising)
+        chip = check_device(device, split, unread)
+        if chip is not None:
+            if quantising is not None:
+                raise ValueError(
+                    f"quantize must be None with device={device!r}: which products a recipe has was not read, got {quantize!r}"
+                )
+            if not chip.assumes and not (matmul is None and convolution is None):
+                raise ValueError(
+                    f"matmul and convolution must be None with device={device!r}, or unread 'assume', whose products they are for"
+                )
+            environment = Environment(nan="nvidia") if environment is None else environment
+            check_settings(chip, environment)
+        self._unit = Unit(environment, matmul, convolution, recorder, use_stable_statistics, count, quantising, chip)
         self._mode = _Mode(self._unit)
         self._open: ExitStack | None = None
 

@@ -27,6 +27,7 @@ __all__ = [
     "OpOverload",
     "Region",
     "Tracker",
+    "allows_tf32",
     "argument_names",
     "asks",
     "attention_in_its_dtype",
@@ -331,6 +332,13 @@ def without_mkldnn() -> Iterator[None]:
         yield
     finally:
         torch._C._set_mkldnn_enabled(before)
+
+
+def allows_tf32() -> bool:
+    """Whether products of float32 may round their operands to tfloat32, whichever way it was said."""
+    settings = torch.backends.cuda.matmul
+    precision = getattr(settings, "fp32_precision", None)  # from PyTorch 2.9 on
+    return bool(settings.allow_tf32) if precision is None else precision == "tf32"
 
 
 @contextmanager

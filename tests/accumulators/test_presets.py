@@ -204,6 +204,7 @@ def torch_products() -> dict[str, Case]:
         ("mm", "tfloat32"),
         ("mm", "float16", 4096, 3),
         ("mm", "float16", 100, 2),
+        ("mm", "tfloat32", 30, 3),
         ("linear", "float16"),
         ("addmm", "bfloat16"),
         ("fp16_accumulation", "float16"),

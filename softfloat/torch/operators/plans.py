@@ -6,14 +6,24 @@ from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 
-from softfloat.formats import Format
+from softfloat.formats import Format, float32
 from softfloat.status import Flags
 from softfloat.torch import private
 from softfloat.torch.operators import tables
-from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments
+from softfloat.torch.operators.bridge import FORMATS, LOW, NARROW, Codes, UnsupportedArguments, codes_of
+from softfloat.torch.operators.device_products import DEVICE_PRODUCTS, Unread, unread
+from softfloat.torch.operators.device_steps import (
+    DEVICE_CHOICES,
+    DEVICE_STEPS,
+    EXCEPTIONS,
+    READ_INSIDE,
+    WAYS_OUT,
+    corrected,
+    device_choice,
+)
+from softfloat.torch.operators.device_sums import DEVICE_SUMS, device_sum
 from softfloat.torch.operators.norms import LAYOUTS, normalised
 from softfloat.torch.operators.pointwise import STEPS, Run
 from softfloat.torch.operators.products import CONVOLUTIONS, PRODUCTS, grouped_arguments
@@ -22,7 +32,7 @@ from softfloat.torch.operators.scaled_mm import SCALED_PRODUCTS
 from softfloat.torch.operators.unit import Unit
 from softfloat.torch.operators.wide import OWN, Wide, alone, finite
 
-__all__ = ["Plan", "between", "computes", "involved", "opaque", "planned", "quantises", "touches"]
+__all__ = ["Plan", "between", "computes", "involved", "on_device", "opaque", "planned", "quantises", "touches"]
 
 Arguments = Sequence[Any]
 Keywords = dict[str, Any]
@@ -30,6 +40,7 @@ Plan = Callable[[Unit, Any, Arguments, Keywords], Any]
 """plan(unit, operator, args, kwargs) -> what the operator returns."""
 
 NOTHING: Keywords = {}
+NVIDIA_NAN = 0x7FFFFFFF
 FOREACH = "_foreach_"
 FOREACH_NAMES = {"norm": "linalg_vector_norm"}
 EXTREMES = {"max": "maximum", "min": "minimum"}  # of two tensors
@@ -200,7 +211,12 @@ def cast(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
     """A copy in another dtype, rounded once where that is narrow."""
     source, dtype = args[0], kwargs.get("dtype")
     if dtype not in NARROW or dtype == source.dtype:
-        return operator(*args, **kwargs)
+        found = operator(*args, **kwargs)
+        if (
+            unit.device is not None and source.dtype == torch.float16 and dtype == torch.float32
+        ):  # all NaNs are one there
+            codes_of(found)[found.isnan().numpy()] = NVIDIA_NAN
+        return found
     if dtype not in FORMATS or source.dtype.is_complex:
         raise UnsupportedArguments(f"casts from {source.dtype} to {dtype} are not emulated")
     if source.layout != torch.strided:
@@ -258,13 +274,17 @@ def pointwise(
     if kwargs.get("rounding_mode") == "trunc":  # exact in float64: no quotient of these formats is that near an integer
         return inside(unit, operator, args, kwargs, torch.float64)
     fmt = emulated_format(dtype)
+    carried = fmt if unit.device is None else float32
     target = args[0] if in_place else None
     if "out" in kwargs:
         kwargs = dict(kwargs)
         target = kwargs.pop("out")
 
-    codes = [unit.converted(x, fmt) if isinstance(x, torch.Tensor) else x for x in operands]
-    result = definition(Run(unit, fmt), *codes, *args[count:], **kwargs)
+    run = Run(unit, carried, fmt)
+    if carried != fmt:  # a device reads tensors without dimensions in the dtype of the others
+        operands = [unit.cast(x, dtype) if isinstance(x, torch.Tensor) and x.dtype != dtype else x for x in operands]
+    codes = [unit.converted(x, carried) if isinstance(x, torch.Tensor) else x for x in operands]
+    result = run.narrowed(definition(run, *codes, *args[count:], **kwargs))
     like = next(x for x in operands if isinstance(x, torch.Tensor)) if target is None else None
     return unit.deliver(result, dtype, target, like)
 
@@ -469,10 +489,13 @@ def own(*args: Any, computation: Callable[..., torch.Tensor], in_place: bool, ou
 
 def accumulating(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> Any:
     """`index_put` and its like: moves, unless they add to what is there."""
-    names = private.argument_names(operator)
-    position = names.index("accumulate")
-    adds = kwargs.get("accumulate", args[position] if position < len(args) else False)
+    adds = _adds(operator, args, kwargs)
     return inside(unit, operator, args, kwargs, torch.float32) if adds else operator(*args, **kwargs)
+
+
+def _adds(operator: Any, args: Arguments, kwargs: Keywords) -> bool:
+    position = private.argument_names(operator).index("accumulate")
+    return bool(kwargs.get("accumulate", args[position] if position < len(args) else False))
 
 
 # -- lists of tensors ------------------------------------------------------------------------------------------------
@@ -495,6 +518,8 @@ def foreach(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, name: 
         arguments = [element(x, i) for x in args]
         one = _overload(name if hasattr(torch.ops.aten, name) else name[:-1], arguments[-1])
         plan = planned(one)
+        if unit.device is not None:
+            plan = on_device(unit, one, arguments, {key: element(x, i) for key, x in kwargs.items()}, plan)
         assert plan is not None  # `_plan` looked
         result = plan(unit, one, arguments, {key: element(x, i) for key, x in kwargs.items()})
         if name.endswith("_") and result is not arguments[0]:
@@ -559,6 +584,71 @@ def opaque(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords) -> None
         raise UnsupportedArguments(
             f"{operator} {why} without the recipe of its module; {tables.ADVICE.get(name) or tables.UNCHOSEN}"
         )
+
+
+def on_device(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, plan: Plan | None) -> Plan | None:
+    """What computes an operator on the emulation's device; refuses what was not read, unless it is to be assumed."""
+    assert unit.device is not None
+    name, namespace = private.schema_name(operator), private.namespace(operator)
+    base = name.removesuffix("_")
+    read = DEVICE_PRODUCTS.get(base) if _floating(args, kwargs) else None
+    if read is None and touches(args, kwargs):
+        read = read_plan(operator, args, kwargs, plan)
+    if unit.device.assumes:
+        return plan if read is None or plan is None else partial(assumed, read=read, otherwise=plan)
+    if read is not None:
+        return read
+    multiplies = base in PRODUCTS or base in CONVOLUTIONS or base in tables.OPAQUE or namespace not in tables.NAMESPACES
+    if multiplies and _floating(args, kwargs) and base != "sum":
+        raise unread(unit, str(operator), tables.ADVICE.get(base) or "write it as mm or bmm")
+    if not touches(args, kwargs):
+        return plan
+    if base == FOREACH + "add":
+        return plan
+    if base.startswith(FOREACH):
+        raise unread(unit, str(operator), "make the optimiser with foreach=False")
+    here = "cast its operands to float32 first, which is then PyTorch's on this machine"
+    if base in tables.INSIDE_SINGLE or base in tables.NORMS or (plan is accumulating and _adds(operator, args, kwargs)):
+        raise unread(unit, f"the order in which {operator} sums", here)
+    if any(base in table for table in (STEPS, DEVICE_STEPS, tables.INSIDE_DOUBLE, OWN, tables.FACTORIES)):
+        numbers = [repr(x) for x in (*args, *kwargs.values()) if isinstance(x, (int, float, str))]
+        told = f" with {', '.join(numbers)}" if numbers and base in (*DEVICE_STEPS, *READ_INSIDE) else ""
+        raise unread(unit, f"{operator}{told}", WAYS_OUT.get(base, here))
+    return plan
+
+
+def read_plan(operator: Any, args: Arguments, kwargs: Keywords, plan: Plan | None) -> Plan | None:
+    """What computes an operator of low tensors as it was read; None where it was not."""
+    name = private.schema_name(operator)
+    base, in_place = name.removesuffix("_"), name.endswith("_") and bool(private.written(operator))
+    if base in EXTREMES and "other" in private.argument_names(operator):
+        base = EXTREMES[base]
+    if base in DEVICE_SUMS:
+        return device_sum
+    if base in DEVICE_CHOICES:
+        return partial(device_choice, name=base, in_place=in_place)
+    read: Plan | None = None
+    if base in DEVICE_STEPS:
+        count, definition, was_read = DEVICE_STEPS[base]
+        others = {key: x for key, x in kwargs.items() if key not in ("out", "grad_input")}
+        if len(args) >= count and was_read(*args[count:], **others):
+            read = partial(pointwise, count=count, definition=definition, in_place=in_place)
+    elif base in READ_INSIDE and not kwargs and tuple(args[1:]) == READ_INSIDE[base][: len(args) - 1]:
+        read = plan
+    exceptions = EXCEPTIONS.get((base, getattr(args[0], "dtype", None)))
+    return read if read is None or exceptions is None else partial(corrected, plan=read, exceptions=exceptions)
+
+
+def assumed(unit: Unit, operator: Any, args: Arguments, kwargs: Keywords, read: Plan, otherwise: Plan) -> Any:
+    """As it was read; where it was not, as without a device."""
+    try:
+        return read(unit, operator, args, kwargs)
+    except Unread:
+        return otherwise(unit, operator, args, kwargs)
+
+
+def _floating(args: Arguments, kwargs: Keywords) -> bool:
+    return any(x.is_floating_point() for x in (*_tensors(args), *_tensors(kwargs.values())))
 
 
 def _plain_plan(operator: Any) -> Plan | None:

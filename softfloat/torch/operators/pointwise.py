@@ -29,18 +29,19 @@ SIGN = np.uint16(0x8000)  # of the formats whose arithmetic is emulated
 
 
 class Run:
-    """The steps of one operator. Operands are codes of its format, or Python numbers.
+    """The steps of one operator. Operands are codes of the steps' format, or Python numbers.
 
     Attributes
     ----------
     unit : Unit
-    format : Format
+    format, tensors : Format
+        Of the steps, and of the operator's tensors.
     """
 
-    __slots__ = ("format", "unit")
+    __slots__ = ("format", "tensors", "unit")
 
-    def __init__(self, unit: Unit, fmt: Format) -> None:
-        self.unit, self.format = unit, fmt
+    def __init__(self, unit: Unit, fmt: Format, tensors: Format) -> None:
+        self.unit, self.format, self.tensors = unit, fmt, tensors
 
     def __call__(self, function: Callable[..., Any], *operands: Any, wide: bool = False) -> Codes:
         """One step: of operands of the format, or of float32 all of them. Its result is of the format, `wide`: of float32."""
@@ -56,6 +57,14 @@ class Run:
     def number(self, x: Any) -> Codes:
         """A Python number as a code of the format."""
         return self.unit.number(x, self.format)
+
+    def rounded(self, codes: Codes) -> Codes:
+        """Codes of the steps' format, rounded to that of the tensors."""
+        return self.unit.run(bits.convert, self.narrowed(codes), self.tensors, self.format)
+
+    def narrowed(self, codes: Codes) -> Codes:
+        """The same, as codes of the tensors' format."""
+        return codes if self.format == self.tensors else self.unit.run(bits.convert, codes, self.format, self.tensors)
 
     def _spread(self, operands: tuple[Any, ...]) -> list[Codes]:
         """Codes; numbers spread out over the first of them: half the time of broadcasting them."""
@@ -118,8 +127,9 @@ def _div(run: Run, a: Any, b: Any, rounding_mode: str | None = None) -> Codes:
 def _remainder(run: Run, a: Any, b: Any) -> Codes:
     """As `bits.modulo`, of b's sign; but a zero has the sign of a, where Python's and NumPy's has that of b."""
     found = run(bits.modulo, a, b)
-    sign = a & SIGN if isinstance(a, np.ndarray) else SIGN if math.copysign(1.0, a) < 0 else SIGN ^ SIGN
-    return np.where(found & ~SIGN, found, sign)
+    bit = found.dtype.type(1 << (8 * found.dtype.itemsize - 1))
+    sign = a & bit if isinstance(a, np.ndarray) else bit if math.copysign(1.0, a) < 0 else bit ^ bit
+    return np.where(found & ~bit, found, sign)
 
 
 @steps("reciprocal", 1)

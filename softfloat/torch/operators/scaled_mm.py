@@ -20,6 +20,7 @@ from softfloat.formats import ROSTER, Format, float32
 from softfloat.scaling import Quantized, ScaledCodes
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, UnsupportedArguments, codes_of
+from softfloat.torch.operators.device_products import device_accumulator, unread
 from softfloat.torch.operators.scaled import numbers_of, run_product
 from softfloat.torch.operators.unit import SINGLE, Unit
 
@@ -122,16 +123,32 @@ def operand(side: Side, is_second: bool) -> Quantized:
 
 def accumulator_for(unit: Unit, sides: tuple[Side, Side], fast: bool) -> Accumulator:
     """The one that was chosen; else what an H100 does for scales that it knows, of others single, fused."""
-    chosen = unit.chosen_accumulator(False, sides[0].format)
-    if chosen is not None:
-        return chosen
+    if unit.device is None:
+        chosen = unit.chosen_accumulator(False, sides[0].format)
+        if chosen is not None:
+            return chosen
     hopper, kinds = all(x.format in HOPPER for x in sides), {x.kinds[0] for x in sides}
     if kinds & {BLOCK_128, SQUARE_128}:
         inner = tensor_core("H100", input=sides[0].format) if hopper else SINGLE
         return chunked(128, inner, "float32", scaling="scales_fused" if SQUARE_128 in kinds else "first_fused")
     if not (hopper and kinds <= {TENSOR, ROW}):
         return SINGLE
+    if unit.device is not None and fast:
+        shape = len(sides[0].codes), len(sides[1].codes), sides[0].codes.shape[1]
+        return device_accumulator(unit, "scaled_mm_fast", sides[0].format, 1, *shape).sum
     return torch_mm("scaled_mm_fast" if fast else "scaled_mm", sides[0].format)
+
+
+def check_read(unit: Unit, sides: tuple[Side, Side]) -> None:
+    """Refuse operands and scales that the emulation's device does not multiply, or whose product was not read."""
+    formats, kinds = {x.format for x in sides}, {x.kinds[0] for x in sides}
+    if (
+        not formats <= set(HOPPER)
+        or (len(formats) == 1 and sides[0].format == HOPPER[1])
+        or kinds & {BLOCK_16, BLOCK_32}
+    ):
+        names = " by ".join(f"{x.format.name} with {NAMES[x.kinds[0]]} scales" for x in sides)
+        raise unread(unit, names, "float8_e4m3fn by itself or by float8_e5m2, with float32 scales, was")
 
 
 def multiply(
@@ -145,6 +162,8 @@ def multiply(
         )
     if dtype not in FORMATS:
         raise UnsupportedArguments(f"out_dtype must be one of {', '.join(map(str, FORMATS))}, got {dtype}")
+    if unit.device is not None and not unit.device.assumes:
+        check_read(unit, sides)
     shape = len(sides[0].codes), len(sides[1].codes)
     c = None if bias is None else np.ascontiguousarray(np.broadcast_to(numbers_of(bias), shape)).view(np.uint32)
     order = "second" if sides[0].kinds[0] == ROW else "scales_first"

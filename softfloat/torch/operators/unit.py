@@ -15,7 +15,7 @@ from softfloat import bits
 from softfloat.accumulators import Accumulator, Stage, fma
 from softfloat.arrays import constant
 from softfloat.environments import Environment, Rounding, current_environment
-from softfloat.formats import Format, float32
+from softfloat.formats import Format, float16, float32
 from softfloat.scaling import Operand, Quantized, multiplied, quantized
 from softfloat.status import Flags, FloatingPointTrap, first_trap
 from softfloat.torch import private
@@ -28,6 +28,7 @@ from softfloat.torch.operators.bridge import (
     tensor_of,
     write,
 )
+from softfloat.torch.operators.devices import Device
 from softfloat.torch.operators.recipes import Quantising
 
 __all__ = ["SINGLE", "Operation", "OperatorTrap", "Tally", "Unit", "check_environment"]
@@ -155,13 +156,14 @@ class Unit:
         stable_statistics: bool = True,
         count: bool = False,
         quantising: Quantising | None = None,
+        device: Device | None = None,
     ) -> None:
         self._environment = environment
         self._matmul, self._convolution = matmul, convolution
         self.recorder = recorder
         self.tallies: dict[str, Tally] | None = {} if count else None
         self.stable_statistics = stable_statistics
-        self.quantising = quantising
+        self.quantising, self.device = quantising, device
         self.tracker = private.Tracker()
         self.operator: Any = None
         self.widens = False
@@ -407,10 +409,29 @@ class Unit:
 
     def converted(self, tensor: torch.Tensor, fmt: Format, raised: Codes | None = None) -> Codes:
         """A tensor's elements as codes of a format; rounded, unless they are in it already. `raised` as of `run`."""
+        if self.device is not None:
+            return self._converted_there(tensor, fmt, raised)
         numbers, source = numbers_of(tensor)
         if source is None:
             return self.run(bits.encode, numbers, fmt, raised=raised)
         return numbers if source == fmt else self.run(bits.convert, numbers, source, fmt)
+
+    def _converted_there(self, tensor: torch.Tensor, fmt: Format, raised: Codes | None) -> Codes:
+        """As PyTorch does on a device: by way of float32; NaNs of 8 bits keep their sign."""
+        numbers, source = numbers_of(tensor)
+        if source == fmt:
+            return numbers
+        if source is None:
+            with np.errstate(all="ignore"):
+                codes = self.run(bits.encode, numbers.astype(np.float32, copy=False), fmt, raised=raised)
+            negative = np.signbit(numbers)
+        else:
+            codes, negative = self.run(bits.convert, numbers, source, fmt), bits.signbit(numbers, source)
+            if source == float16:  # whose NaNs lose it on the way
+                negative = negative & ~bits.isnan(numbers, source)
+        if fmt.bits > 8 or not fmt.sign_bit:
+            return codes
+        return np.where(negative & bits.isnan(codes, fmt), codes | codes.dtype.type(fmt.sign_bit), codes)
 
     def cast(self, tensor: torch.Tensor, dtype: torch.dtype, raised: Codes | None = None) -> torch.Tensor:
         """A tensor in a narrow dtype, rounded once."""
