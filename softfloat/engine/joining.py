@@ -30,7 +30,7 @@ Parts = Callable[[Program, "Cuts", ways.Tally | None], Done | None]
 Chains = Callable[[Program], Done | None]
 """The same of all chains at once, by the program of the first; None if these are no chains that share random numbers."""
 
-SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
+SIDE_BY_SIDE, UNDER_EACH_OTHER = 1 << 18, 1 << 27  # products of stretches that go together, of a line and of a grid
 WORTH_CALLS, MOST_WORTH = 1 << 9, 1 << 11
 """Products of an output's segment from which on calls for each take no longer than the plain loop; times the root of outputs, as that takes
 many side by side, but no more than so many of all: then they take twice as long at most, and that loop needs not be compiled."""
@@ -50,19 +50,26 @@ class Cuts(NamedTuple):
         assert self.stretches == 1
         return slice(self.first, self.first + self.apart * self.size, self.apart)
 
+    def stacked(self, x: Codes, axis: int) -> Codes:
+        """The stretches of a grid's operand, which has k along this axis, (stretches, rows, size) or (stretches, size, columns)."""
+        along = np.moveaxis(x, axis, 0)
+        stretch = along[self.first : self.first + self.size * self.stretches]
+        if self.apart == 1:
+            found = stretch.reshape(self.stretches, self.size, -1)
+        elif self.apart > self.stretches:
+            starts = self.first + self.apart * np.arange(self.size)
+            found = along[starts + np.arange(self.stretches)[:, np.newaxis]]
+        else:
+            found = stretch.reshape(self.size, self.stretches, -1).swapaxes(0, 1)
+        return np.moveaxis(found, 1, 1 + axis)
+
     def side_by_side(self, x: Codes) -> Codes:
         """The stretches of a line's operand, (k, outputs), next to each other."""
         if self.stretches == 1:
             return x[self.only]
         if not any(x.strides):
             return np.broadcast_to(x[:1, :1], (self.size, self.stretches * x.shape[1]))
-        stretch = x[self.first : self.first + self.size * self.stretches]
-        if self.apart == 1:
-            stretch = stretch.reshape(self.stretches, self.size, -1).swapaxes(0, 1)
-        elif self.apart > self.stretches:
-            starts = self.first + self.apart * np.arange(self.size)[:, np.newaxis]
-            stretch = x[starts + np.arange(self.stretches)]
-        return stretch.reshape(self.size, -1)
+        return self.stacked(x, 0).swapaxes(0, 1).reshape(self.size, -1)
 
     def in_pieces(self, products: int) -> Iterator[Cuts]:
         """Some of them at a time, of at most so many products if they are not longer by themselves."""
@@ -223,8 +230,7 @@ def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
     how, site = planned.accumulator, planned.sites[dots().LEVEL]
     if site.format.spec != FLOAT32 or site.rule.daz:
         return None
-    firsts = segment_bounds(how, planned.products)[:-1]
-    values = scales.each.a[:, firsts], scales.each.b[firsts]
+    values = scales.at(np.array(segment_bounds(how, planned.products)[:-1], np.int64))
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = (np.ascontiguousarray(x, np.float32) for x in values)
     if not (

@@ -527,15 +527,32 @@ def _quick(
         shape = problem.a.shape[0], problem.b.shape[1]
 
         def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
+            loops = None if of_part is not None or _pairs_all(part) else together(part)
+            if loops is not None:
+                if loops.by_unit and not unit_ways.worth_grid(part, math.prod(shape) * cuts.size * cuts.stretches):
+                    return None
+                x, y = (arranged(cuts.stacked(v, k), 1 + k, part) for v, k in ((problem.a, 1), (problem.b, 0)))
+                found = loops.run(x, y, None, place, random, None)
+                if found is not None and not found.left:
+                    return found.codes, found.flags
+            if cuts.stretches > 1:
+                each = [run_parts(part, one, of_part) for one in cuts.in_pieces(0)]
+                some = [x for x in each if x is not None]
+                if len(some) < len(each):
+                    return None
+                return np.concatenate([codes for codes, _ in some]), np.concatenate([flags for _, flags in some])
             way, cut = _way(part), cuts.only
-            x, y = problem.a[:, cut], problem.b[cut]
             if _pairs_all(part):
-                codes, operands = replace(problem, a=x, b=y, c=None), tiling.Operands(a[:, cut], b[cut], None)
+                codes, operands = (
+                    replace(problem, a=problem.a[:, cut], b=problem.b[cut], c=None),
+                    tiling.Operands(a[:, cut], b[cut], None),
+                )
                 done = _by_tree(part, codes, operands, place, random, of_part)
                 return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
-            done = _by_tiles(part, x, y, None, problem, call, of_part)
-            if done is not None:
-                return done[0][np.newaxis], done[1][np.newaxis]
+            if of_part is not None:
+                done = _by_tiles(part, problem.a[:, cut], problem.b[cut], None, problem, call, of_part)
+                if done is not None:
+                    return done[0][np.newaxis], done[1][np.newaxis]
             x, y = a[:, cut], b[cut]
             operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
             if way is None:
@@ -558,7 +575,9 @@ def _quick(
         scaling = None if problem.scales is None else joining.scaling_of(planned, problem.scales)
         if problem.scales is not None and (scaling is None or not (np.isfinite(a).all() and np.isfinite(b).all())):
             return None
-        done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains, scaling)
+        done = joining.run(
+            planned, problem.c, shape, call, run_parts, bits, joining.UNDER_EACH_OTHER, tally, run_chains, scaling
+        )
         if scaling is not None:
             return done
         return _by_unit(planned, a, b, start, place, random, None, tally) if done is None else done

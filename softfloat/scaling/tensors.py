@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from softfloat import bits, engine
 from softfloat.bits import BlockCodes
+from softfloat.bits.block_codes import spread
 from softfloat.bits.block_numbers import exactly, magnitude_bits
 from softfloat.bits.block_scales import FLOAT32, LARGEST, single
 from softfloat.blocks import BlockFormat
@@ -129,20 +131,21 @@ def float32_of(values: Reals) -> Numbers:
 
 def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
     """The largest magnitude, of all or along an axis that is kept; NaN counts as the largest, then infinity."""
-    found = magnitude_bits(numbers)
-    largest = found.max(axis=axis, keepdims=axis is not None, initial=0)
-    return exactly(np.asarray(largest, np.int32)).reshape(np.shape(largest))
+    if axis is None:
+        return exactly(np.array([engine.largest_magnitude(numbers)], np.int32))[0]
+    return exactly(magnitude_bits(numbers).max(axis=axis, keepdims=True, initial=0))
 
 
 def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Options) -> tuple[Codes, Any]:
     """Codes of numbers times scales, that product in float32 to nearest; flags are those of the last rounding."""
-    product, _ = bits.mul(numbers.view(np.uint32), scale.view(np.uint32), FLOAT32, **PLAIN)
+    product, raised = bits.mul(numbers.view(np.uint32), scale.view(np.uint32), FLOAT32, **PLAIN)
     product = np.asarray(product)
     codes, flags = bits.convert(product, FLOAT32, fmt, **options)
-    vanished = (product & np.uint32(0x7FFFFFFF) == 0) & (magnitude_bits(numbers) != 0)
-    if vanished.any():
-        each = options.get("flags", "each") == "each"
-        flags = flags | np.where(vanished, VANISHED, 0).astype(np.uint8) if each else int(flags) | VANISHED
+    if raised & VANISHED:
+        vanished = (product & np.uint32(0x7FFFFFFF) == 0) & (magnitude_bits(numbers) != 0)
+        if vanished.any():
+            each = options.get("flags", "each") == "each"
+            flags = flags | np.where(vanished, VANISHED, 0).astype(np.uint8) if each else int(flags) | VANISHED
     return np.asarray(codes), flags
 
 
@@ -157,6 +160,7 @@ def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
     return exactly(np.ascontiguousarray(found, np.int32))
 
 
+@lru_cache(maxsize=64)
 def tile_format(fmt: Format, tile: int | tuple[int, ...]) -> BlockFormat:
     """Elements with float32 scales."""
     return BlockFormat(f"{fmt}_scaled", element=fmt, scale=FLOAT32, block=tile)
@@ -183,19 +187,13 @@ def currently_scaled(
     shape = fmt.block_shape(numbers.ndim, axis)
     amax = tile_amax(numbers, shape)
     encode = scales_of(amax)
-    spread = encode
-    for along, length in enumerate(shape):
-        if length > 1:
-            spread = np.repeat(spread, length, axis=along)
-    spread = np.ascontiguousarray(spread[tuple(slice(n) for n in numbers.shape)])
-    codes, flags = scaled_elements(numbers, spread, how.format, options)
+    codes, flags = scaled_elements(numbers, spread(encode, shape, numbers.shape), how.format, options)
     return BlockCodes(codes, reciprocals(encode).view(np.uint32), fmt, axis=axis), flags, amax
 
 
 def reciprocals(scale: Numbers) -> Numbers:
     """1/scale in float32."""
-    ones = np.uint32(0x3F800000)
-    found, _ = bits.div(ones, scale.view(np.uint32), FLOAT32, **PLAIN)
+    found, _ = bits.div(FLOAT32.one_code, scale.view(np.uint32), FLOAT32, **PLAIN)
     return np.asarray(found).view(np.float32).reshape(scale.shape)
 
 
