@@ -30,7 +30,7 @@ TINY_BITS = np.int32(27 << 23)  # 2^-100
 NORMAL_BITS = np.int32(1 << 23)
 LARGE = np.float32(2.0**60)
 LARGEST_MULTIPLIER = np.float32(2.0**100)
-SMALLEST = np.int32(1)
+SMALLEST, ONE = np.int32(1), np.float32(1)
 KINDS = ("any", "each", "scaled")
 """Flags OR-ed together; a byte for each element; no codes, but float32 numbers that are scaled exactly as the rule has it."""
 GROUP = 64
@@ -163,7 +163,7 @@ def tables(length, kind):
 
     Of scales that are no powers of two. `reals`: a factor and two divisors, of which the scale is amax * factor or, if that is
     negative, amax / one / other; its least and its largest value; the least amax. `multipliers` has what numbers are multiplied by
-    for each code of a scale.
+    for each code of a scale; none for scales in float32, whose inverses these are.
     """
     largest_in = largest_in_block(length)
     each, scales_only = kind == "each", kind == "scaled"
@@ -185,7 +185,7 @@ def tables(length, kind):
     ):
         limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
-        raised = np.zeros(length, np.uint8)
+        raised, single = np.zeros(length, np.uint8), multipliers.size == 0
         largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
         height, pitch = places[3], places[4]
         for start in range(places[0], places[1], GROUP):
@@ -196,11 +196,11 @@ def tables(length, kind):
                 amax = max(bits_float(largest[i], ZERO), least)
                 wanted = amax * factor if factor >= ZERO else amax / one / other
                 bits = float_bits(min(max(wanted, low), high))
-                code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                code = bits if single else narrow_convert(bits, bits, bits, scale_limits)[0]
                 chosen[i] = zero_code if (largest[i] == NONE) & (least == ZERO) else code
             for i in range(count):
                 block, code = start + i, chosen[i]
-                multiplier = multipliers[max(code, NONE)]
+                multiplier = ONE / bits_float(code, ZERO) if single else multipliers[max(code, NONE)]
                 product = max(bits_float(largest[i], ZERO), least) * multiplier
                 ordinary = (largest[i] >= TINY_BITS) & (largest[i] < INFINITE_BITS)
                 ordinary = ordinary & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE)

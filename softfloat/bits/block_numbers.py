@@ -67,7 +67,8 @@ class Layout:
     def places(self) -> engine.Places:
         """Where blocks lie in the array; in `rows` of it, where they do not lie in whole rows."""
         if not self.in_place:
-            return engine.Places(self.elements)
+            row = self.block[-1] if self.block[-1] > 1 else self.elements
+            return engine.Places(row, self.elements // row)
         height = self.block[-2] if len(self.block) > 1 else 1
         return engine.Places(self.block[-1], height, self.grid[-1])
 

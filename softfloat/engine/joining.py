@@ -134,21 +134,26 @@ class Scaling(NamedTuple):
     a: Codes
     b: Codes
 
-    def added(self, total: Codes, row: Codes, segment: int, site: Site) -> Done:
-        """A segment's sums times their scales added to the sums so far: elementwise what `kernels.dot_steps.scaled_addition` does."""
-        x, y = (np.broadcast_to(v, row.shape) for v in (self.a[:, segment, np.newaxis], self.b[np.newaxis, segment]))
-        first, last = {"first_fused": ((row, x), y), "second_fused": ((row, y), x)}.get(self.order, ((x, y), row))
+    def added(self, total: Codes, rows: Codes, segment: int, site: Site) -> Done:
+        """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
+        `kernels.dot_steps.scaled_addition` does."""
+        some = slice(segment, segment + len(rows))
+        x, y = (np.broadcast_to(v, rows.shape) for v in (self.a.T[some, :, np.newaxis], self.b[some, np.newaxis]))
+        first, last = {"first_fused": ((rows, x), y), "second_fused": ((rows, y), x)}.get(self.order, ((x, y), rows))
 
         def done(operation: str, *operands: Codes) -> Done:
             return elementwise.settled(operation, operands, site.format.spec, site.format, site.rule)
 
-        product, flags = done("mul", *first)
-        if self.order != "scales_added":
-            codes, raised = done("fma", product, last, total)
-            return codes, flags | raised
-        product, raised = done("mul", product, last)
-        codes, more = done("add", total, product)
-        return codes, flags | raised | more
+        products, flags = done("mul", *first)
+        if self.order == "scales_added":
+            products, raised = done("mul", products, last)
+            total, more = folds.summed(np.concatenate([total[np.newaxis], products]), site.format, site.rule)
+            return total, np.bitwise_or.reduce(flags | raised, axis=0) | more
+        flags = np.bitwise_or.reduce(flags, axis=0)
+        for product, by in zip(products, last, strict=True):
+            total, raised = done("fma", product, by, total)
+            flags |= raised
+        return total, flags
 
 
 class _Levels:
@@ -168,13 +173,12 @@ class _Levels:
         rows = segments.read(rows, source.format, site.format, source.rule)
         if level == 0 and self._scaling is not None:
             assert total.codes is not None
-            for row in rows:
-                total.codes, raised = self._scaling.added(total.codes, row, self._entered, site)
-                self.flags, self._entered = self.flags | raised, self._entered + 1
-            return
-        if total.codes is not None:
-            rows = np.concatenate([total.codes[np.newaxis], rows])
-        total.codes, raised = folds.summed(rows, site.format, site.rule)
+            total.codes, raised = self._scaling.added(total.codes, rows, self._entered, site)
+            self._entered += len(rows)
+        else:
+            if total.codes is not None:
+                rows = np.concatenate([total.codes[np.newaxis], rows])
+            total.codes, raised = folds.summed(rows, site.format, site.rule)
         self.flags = self.flags | raised
 
     def _leave(self, level: int) -> Codes:

@@ -78,7 +78,7 @@ class TableScales:
     zero_code : int
         Of blocks of zeros; -1: they are left.
     multipliers : array of float32
-        What elements are multiplied by, for each code of a scale.
+        What elements are multiplied by, for each code of a scale; none for scales in float32, whose inverses these are.
     """
 
     scale: Format
@@ -129,13 +129,9 @@ class Places:
         return np.array([*blocks, self.across, self.height, self.across * self.length], np.int64)
 
 
-MOST_ELEMENTS = 1 << 12
-"""Of a block of several rows, so that threads begin with whole blocks."""
-
-
 def serves_places(places: Places) -> bool:
     """Whether there are loops for blocks of this shape."""
-    return quick() and places.length in quantization().LENGTHS and MOST_ELEMENTS % places.elements == 0
+    return quick() and places.length in quantization().LENGTHS
 
 
 def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool = False) -> bool:
@@ -154,7 +150,7 @@ def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool 
 
 def serves_scale(scale: Format) -> bool:
     """Whether there is a loop for scales in this format."""
-    if scale == ROSTER["float8_e8m0fnu"]:
+    if scale in (ROSTER["float8_e8m0fnu"], ROSTER["float32"]):
         return True
     return scale.bits <= LONGEST_SCALE and fits_narrow_carrier(scale.spec) and not is_unusual(scale.spec)
 
@@ -198,7 +194,7 @@ def quantized(
     blocks = flat.size // places.elements
     made = Quantized(
         np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8),
-        np.empty(blocks, np.uint8),
+        np.empty(blocks, scales.scale.dtype if isinstance(scales, TableScales) else np.uint8),
         np.empty(flat.size if kind == "each" else 0, np.uint8),
         0,
         np.zeros(blocks, np.uint8),
@@ -220,12 +216,13 @@ def quantized(
         span = places.span(start, stop)
         return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *of_elements))
 
-    seen = share(flat.size, work)
+    seen = share(flat.size, work, places.elements)
     return Quantized(made.codes, made.scales, made.flags, seen, made.left)
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:
-    """What loops know of scales, the largest at most."""
+    """What loops know of scales, the largest at most; nothing of those in float32, which are rounded already."""
+    scale = scale if scale.bits <= LONGEST_SCALE else FLOAT8_E4M3
     return fast_numbers(scale.spec, rule_for(SATURATING, scale, True))
 
 
@@ -265,4 +262,4 @@ def four_over_six(
         span = places.span(start, stop)
         return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *limits))
 
-    return replace(made, seen=share(flat.size, work))
+    return replace(made, seen=share(flat.size, work, places.elements))
