@@ -149,7 +149,7 @@ class _Scaled(Contraction):
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
-            bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
+            bounds, what = (*range(0, planned.products, how.aligned.group), planned.products), "group"
         else:
             return
         for start, stop in itertools.pairwise(bounds):
@@ -274,7 +274,7 @@ def matmul_blocks(
     grids = math.prod(batch)
 
     def grid(values: Codes, shape: tuple[int, int]) -> Codes:
-        return np.broadcast_to(values, (*batch, *shape)).reshape(grids, *shape)
+        return (np.broadcast_to(values, (*batch, *shape)) if batch else values).reshape(grids, *shape)
 
     def scales_of(n: int) -> Scales:
         def each() -> Spread:

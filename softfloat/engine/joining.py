@@ -52,7 +52,7 @@ class Cuts(NamedTuple):
 
     def stacked(self, x: Codes, axis: int) -> Codes:
         """The stretches of a grid's operand, which has k along this axis, (stretches, rows, size) or (stretches, size, columns)."""
-        along = np.moveaxis(x, axis, 0)
+        along = x.T if axis else x
         stretch = along[self.first : self.first + self.size * self.stretches]
         if self.apart == 1:
             found = stretch.reshape(self.stretches, self.size, -1)
@@ -61,7 +61,7 @@ class Cuts(NamedTuple):
             found = along[starts + np.arange(self.stretches)[:, np.newaxis]]
         else:
             found = stretch.reshape(self.size, self.stretches, -1).swapaxes(0, 1)
-        return np.moveaxis(found, 1, 1 + axis)
+        return found.swapaxes(1, 2) if axis else found
 
     def side_by_side(self, x: Codes) -> Codes:
         """The stretches of a line's operand, (k, outputs), next to each other."""
@@ -79,17 +79,18 @@ class Cuts(NamedTuple):
             yield self._replace(first=self.first + number * ahead, stretches=min(step, self.stretches - number))
 
 
-def cuts_of(accumulator: Accumulator, length: int) -> list[Cuts]:
+@lru_cache(maxsize=512)
+def cuts_of(accumulator: Accumulator, length: int) -> tuple[Cuts, ...]:
     """Chains, or segments, in their order: those together that are equally long."""
     chains = accumulator.chains
     if chains > 1:
         size, longer = divmod(length, chains)
         found = Cuts(0, size + 1, longer, chains), Cuts(longer, size, chains - longer, chains)
-        return [cuts for cuts in found if cuts.stretches]
+        return tuple(cuts for cuts in found if cuts.stretches)
     bounds = bounds_of(accumulator, length)
     lengths = np.diff(bounds)
     changes = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), lengths.size]
-    return [Cuts(int(bounds[i]), int(lengths[i]), j - i) for i, j in itertools.pairwise(changes) if j > i]
+    return tuple(Cuts(int(bounds[i]), int(lengths[i]), j - i) for i, j in itertools.pairwise(changes) if j > i)
 
 
 @lru_cache(maxsize=512)

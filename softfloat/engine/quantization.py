@@ -183,10 +183,12 @@ def quantized(
     places: Places,
     element: Format | Fixed,
     settings: Settings,
-    scales: PowerScales | TableScales,
+    scales: PowerScales | TableScales | Codes,
     kind: str,
 ) -> Quantized:
     """float32 numbers as codes of elements, where each number is; `kind` is one of `kernels.quantization.KINDS`.
+
+    In place of scales there may be what each block is multiplied by, or all are.
 
     Of kind "scaled", `codes` are the bits of scaled numbers. Codes of elements of fixed point are signs and magnitudes.
     """
@@ -207,6 +209,8 @@ def quantized(
         least = int(np.float32(scales.minimum).view(np.int32))
         integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
         known = np.array(integers, np.int32), np.float32(scales.reciprocal)
+    elif not isinstance(scales, TableScales):
+        loop, known = quantization().given(places.length, kind), (flattened(scales),)
     else:
         loop = quantization().tables(places.length, kind)
         reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)

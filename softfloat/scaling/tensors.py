@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from softfloat import bits, engine
 from softfloat.bits import BlockCodes
 from softfloat.bits.block_codes import spread
-from softfloat.bits.block_numbers import exactly, magnitude_bits
+from softfloat.bits.block_numbers import Layout, exactly, magnitude_bits
 from softfloat.bits.block_scales import FLOAT32, LARGEST, single
 from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
+from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Overflow, Rounding
 from softfloat.scaling.recipes import STANDINGS, CurrentScaling, DelayedScaling, check_finite
@@ -25,6 +27,8 @@ __all__ = ["AmaxHistory", "ScaledCodes", "encode_scales"]
 
 Reals = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
+LONGEST, FEW = 256, 1 << 12
+"""Numbers that the compiled loop takes at a time, where all have one scale; and those for which laying out blocks is not worth it."""
 VANISHED = int(Flags.INEXACT | Flags.UNDERFLOW)
 PLAIN: dict[str, Any] = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "flags": "any"}
 
@@ -136,9 +140,15 @@ def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
     return exactly(magnitude_bits(numbers).max(axis=axis, keepdims=True, initial=0))
 
 
-def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Options) -> tuple[Codes, Any]:
-    """Codes of numbers times scales, that product in float32 to nearest; flags are those of the last rounding."""
-    product, raised = bits.mul(numbers.view(np.uint32), scale.view(np.uint32), FLOAT32, **PLAIN)
+def scaled_elements(
+    numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...] = ()
+) -> tuple[Codes, Any]:
+    """Codes of numbers times scales, one or one for each block, that product in float32 to nearest; flags are those of the last rounding."""
+    found = quickly_scaled(numbers, scale, fmt, options, block)
+    if found is not None:
+        return found
+    factors = spread(scale, block, numbers.shape) if block else scale
+    product, raised = bits.mul(numbers.view(np.uint32), factors.view(np.uint32), FLOAT32, **PLAIN)
     product = np.asarray(product)
     codes, flags = bits.convert(product, FLOAT32, fmt, **options)
     if raised & VANISHED:
@@ -146,6 +156,26 @@ def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Opti
         if vanished.any():
             each = options.get("flags", "each") == "each"
             flags = flags | np.where(vanished, VANISHED, 0).astype(np.uint8) if each else int(flags) | VANISHED
+    return np.asarray(codes), flags
+
+
+def quickly_scaled(
+    numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...]
+) -> tuple[Codes, Any] | None:
+    """The same by the compiled loop; None where it does not serve, or numbers are not finite."""
+    layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
+    layout = layout if engine.serves_places(layout.places) else layout.side_by_side()
+    settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
+    served = engine.serves_places(layout.places) and engine.serves_elements(fmt, settings)
+    if not served or numbers.size < (FEW if block else 1) or (scale.size > 1 and not block):
+        return None
+    array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"
+    made = engine.quantized(array, layout.places, fmt, settings, scale, "each" if each else "any")
+    if made.left.any():
+        return None
+    codes, flags = (
+        layout.in_array(x).reshape(numbers.shape) if x.size else made.seen for x in (made.codes, made.flags)
+    )
     return np.asarray(codes), flags
 
 
@@ -187,7 +217,7 @@ def currently_scaled(
     shape = fmt.block_shape(numbers.ndim, axis)
     amax = tile_amax(numbers, shape)
     encode = scales_of(amax)
-    codes, flags = scaled_elements(numbers, spread(encode, shape, numbers.shape), how.format, options)
+    codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
     return BlockCodes(codes, reciprocals(encode).view(np.uint32), fmt, axis=axis), flags, amax
 
 
