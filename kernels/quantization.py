@@ -202,7 +202,8 @@ def given(length, kind):
         for block in range(places[0], places[1]):
             first = place_of(block, places, length)
             largest, multiplier = largest_in(numbers, first, places), multipliers[block if multipliers.size > 1 else 0]
-            if (largest < INFINITE_BITS) & (multiplier < LARGE) & (bits_float(largest, ZERO) * multiplier < LARGE):
+            product = bits_float(largest, ZERO) * multiplier
+            if (largest < INFINITE_BITS) & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE):
                 multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits)
             else:
                 left[block] = 1
