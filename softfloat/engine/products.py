@@ -279,6 +279,7 @@ def key_of(call: Call) -> int:
 
 
 def _all_finite(codes: Codes, fmt: Format) -> bool:
+    """Whether there are neither infinities nor NaNs among codes."""
     beyond = fmt.infinities and bool((arguments.magnitudes(codes, fmt) > fmt.max_code).any())
     return not (beyond or arguments.has_nan(codes, fmt))
 

@@ -151,7 +151,7 @@ def scaled_elements(
     product, raised = bits.mul(numbers.view(np.uint32), factors.view(np.uint32), FLOAT32, **PLAIN)
     product = np.asarray(product)
     codes, flags = bits.convert(product, FLOAT32, fmt, **options)
-    if raised & VANISHED:
+    if raised & VANISHED or not scale.all():
         vanished = (product & np.uint32(0x7FFFFFFF) == 0) & (magnitude_bits(numbers) != 0)
         if vanished.any():
             each = options.get("flags", "each") == "each"

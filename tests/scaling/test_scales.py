@@ -66,6 +66,9 @@ def test_where_the_reference_in_python_says_something_else() -> None:
         written = encode_scales(special, E4M3, power_of_two=power_of_two, standing="reference")
         np.testing.assert_array_equal(kernel, [1, 1, 1, 128 if power_of_two else 224])
         np.testing.assert_array_equal(written, [0, math.nan, 1, 128 if power_of_two else 224])
+    how = CurrentScaling(format=E4M3, standing="reference")
+    found = quantized([math.inf, 1.0, -3.0, 0.0], Operand(scaling=how), 0, count=True)
+    assert (found.flags, found.underflowed) == (0x1 | 0x2, 2)  # zeros of numbers that are none
 
 
 @settings(max_examples=60, deadline=None)
