@@ -30,7 +30,8 @@ Parts = Callable[[Program, "Cuts", ways.Tally | None], Done | None]
 Chains = Callable[[Program], Done | None]
 """The same of all chains at once, by the program of the first; None if these are no chains that share random numbers."""
 
-SIDE_BY_SIDE, UNDER_EACH_OTHER = 1 << 18, 1 << 27  # products of stretches that go together, of a line and of a grid
+SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
+UNDER_EACH_OTHER = 1 << 20  # and sums of a grid's
 WORTH_CALLS, MOST_WORTH = 1 << 9, 1 << 11
 """Products of an output's segment from which on calls for each take no longer than the plain loop; times the root of outputs, as that takes
 many side by side, but no more than so many of all: then they take twice as long at most, and that loop needs not be compiled."""
@@ -375,15 +376,16 @@ def run(
     call: Call,
     run_parts: Parts,
     bits: Callable[[int, int, int], Codes],
-    products: int = 1,
+    products: int | None = None,
     tally: ways.Tally | None = None,
     run_chains: Chains | None = None,
     scaling: Scaling | None = None,
 ) -> Done | None:
     """Segments or chains, their sums added up elementwise. None where this does not serve.
 
-    Stretches of at most so many `products` go side by side; a longer one goes alone. bits(site, step, width) are the random
-    bits of one rounding of each output. A `tally` is filled. `run_chains` takes chains that draw, if it can.
+    Stretches of at most so many `products` go side by side; a longer one goes alone. None: those of a grid go under each other.
+    bits(site, step, width) are the random bits of one rounding of each output. A `tally` is filled. `run_chains` takes chains that
+    draw, if it can.
     """
     accumulator = planned.accumulator
     chains = accumulator.chains > 1
@@ -409,8 +411,9 @@ def run(
         if outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * parts:
             return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
-    together = products // max(1, math.prod(shape))
-    for some in itertools.chain.from_iterable(group.in_pieces(together) for group in cuts):
+    outputs = max(1, math.prod(shape))
+    pieces = (x.in_pieces((UNDER_EACH_OTHER * x.size if products is None else products) // outputs) for x in cuts)
+    for some in itertools.chain.from_iterable(pieces):
         codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
         if some.size:
             done = run_parts(part_of(planned, some.size, call), some, None)

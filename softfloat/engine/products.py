@@ -609,9 +609,7 @@ def _by_parts(
     scaling = None if problem.scales is None else joining.scaling_of(planned, problem.scales)
     if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
         return None
-    return joining.run(
-        planned, problem.c, shape, call, run_parts, bits, joining.UNDER_EACH_OTHER, tally, run_chains, scaling
-    )
+    return joining.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
 
 
 def _pairs_all(planned: Program) -> bool:
