@@ -30,7 +30,7 @@ TINY_BITS = np.int32(27 << 23)  # 2^-100
 NORMAL_BITS = np.int32(1 << 23)
 LARGE = np.float32(2.0**60)
 LARGEST_MULTIPLIER = np.float32(2.0**100)
-SMALLEST = np.int32(1)
+SMALLEST, ONE = np.int32(1), np.float32(1)
 KINDS = ("any", "each", "scaled")
 """Flags OR-ed together; a byte for each element; no codes, but float32 numbers that are scaled exactly as the rule has it."""
 GROUP = 64
@@ -158,15 +158,69 @@ def powers(length, kind):
 
 
 @cache
+def multiplied(length, kind):
+    """multiplied(numbers, codes, flags, raised, first, places, multiplier, limits): a block's elements; whether a scaled number may be inexact."""
+    each, scales_only = kind == "each", kind == "scaled"
+
+    @kernel
+    def multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits):
+        inexact = False
+        for row in range(places[3]):
+            start = first + row * places[4]
+            these, results = numbers[start : start + length], codes[start : start + length]
+            for k in range(length):
+                bits = these[k]
+                magnitude = cut(bits & MAGNITUDE, NONE)
+                product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
+                if scales_only:
+                    scaled = product_bits if magnitude != NONE else NONE
+                    results[k] = signed(bits, scaled)
+                    inexact |= not is_exact(magnitude, scaled)
+                else:
+                    scaled = max(product_bits, SMALLEST) if magnitude != NONE else NONE
+                    made, here = element(bits, scaled, limits)
+                    results[k] = made
+                    if each:
+                        flags[start + k] = here
+                    else:
+                        raised[k] |= np.uint8(here)
+        return inexact
+
+    return jit.referable(multiplied_block, length, kind)
+
+
+@cache
+def given(length, kind):
+    """loop(numbers, codes, scales, left, flags, places, multipliers, integers, floats) -> flags OR-ed, of what blocks are multiplied by, or all.
+
+    Blocks are left that are not finite, or whose factor could make more than a tiny element of a subnormal float32.
+    """
+    largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
+
+    def given_loop(numbers, codes, scales, left, flags, places, multipliers, integers, floats):
+        limits, raised = limits_of(integers, floats), np.zeros(length, np.uint8)
+        for block in range(places[0], places[1]):
+            first = place_of(block, places, length)
+            largest, multiplier = largest_in(numbers, first, places), multipliers[block if multipliers.size > 1 else 0]
+            product = bits_float(largest, ZERO) * multiplier
+            if (largest < INFINITE_BITS) & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE):
+                multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits)
+            else:
+                left[block] = 1
+        return any_of(raised)
+
+    return jit.compiled(given_loop)
+
+
+@cache
 def tables(length, kind):
     """loop(numbers, codes, scales, left, flags, places, reals, zero_code, multipliers, scale numbers, element numbers) -> flags OR-ed.
 
     Of scales that are no powers of two. `reals`: a factor and two divisors, of which the scale is amax * factor or, if that is
     negative, amax / one / other; its least and its largest value; the least amax. `multipliers` has what numbers are multiplied by
-    for each code of a scale.
+    for each code of a scale; none for scales in float32, whose inverses these are.
     """
-    largest_in = largest_in_block(length)
-    each, scales_only = kind == "each", kind == "scaled"
+    largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
     def tables_loop(
         numbers,
@@ -185,9 +239,8 @@ def tables(length, kind):
     ):
         limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
-        raised = np.zeros(length, np.uint8)
+        raised, single = np.zeros(length, np.uint8), multipliers.size == 0
         largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
-        height, pitch = places[3], places[4]
         for start in range(places[0], places[1], GROUP):
             count = min(GROUP, places[1] - start)
             for i in range(count):
@@ -196,11 +249,11 @@ def tables(length, kind):
                 amax = max(bits_float(largest[i], ZERO), least)
                 wanted = amax * factor if factor >= ZERO else amax / one / other
                 bits = float_bits(min(max(wanted, low), high))
-                code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                code = bits if single else narrow_convert(bits, bits, bits, scale_limits)[0]
                 chosen[i] = zero_code if (largest[i] == NONE) & (least == ZERO) else code
             for i in range(count):
                 block, code = start + i, chosen[i]
-                multiplier = multipliers[max(code, NONE)]
+                multiplier = ONE / bits_float(code, ZERO) if single else multipliers[max(code, NONE)]
                 product = max(bits_float(largest[i], ZERO), least) * multiplier
                 ordinary = (largest[i] >= TINY_BITS) & (largest[i] < INFINITE_BITS)
                 ordinary = ordinary & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE)
@@ -208,27 +261,8 @@ def tables(length, kind):
                     left[block] = 1
                     continue
                 scales[block] = code
-                inexact = False
-                for row in range(height):
-                    first = place_of(block, places, length) + row * pitch
-                    these, results = numbers[first : first + length], codes[first : first + length]
-                    for k in range(length):
-                        bits = these[k]
-                        magnitude = cut(bits & MAGNITUDE, NONE)
-                        product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
-                        if scales_only:
-                            scaled = product_bits if magnitude != NONE else NONE
-                            results[k] = signed(bits, scaled)
-                            inexact |= not is_exact(magnitude, scaled)
-                        else:
-                            scaled = max(product_bits, SMALLEST) if magnitude != NONE else NONE
-                            made, here = element(bits, scaled, limits)
-                            results[k] = made
-                            if each:
-                                flags[first + k] = here
-                            else:
-                                raised[k] |= np.uint8(here)
-                if inexact:
+                first = place_of(block, places, length)
+                if multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits):
                     left[block] = 1
         return any_of(raised)
 

@@ -67,14 +67,17 @@ class Layout:
     def places(self) -> engine.Places:
         """Where blocks lie in the array; in `rows` of it, where they do not lie in whole rows."""
         if not self.in_place:
-            return engine.Places(self.elements)
+            row = self.block[-1] if self.block[-1] > 1 else self.elements
+            return engine.Places(row, self.elements // row)
         height = self.block[-2] if len(self.block) > 1 else 1
         return engine.Places(self.block[-1], height, self.grid[-1])
 
     def rows(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The elements of each block, in the order that they have in the array, zeros where there are none; (*grid, elements)."""
         if self.padded != self.shape:
-            array = np.pad(array, [(0, n - m) for n, m in zip(self.padded, self.shape, strict=True)])
+            longer = np.zeros(self.padded, array.dtype)
+            longer[tuple(slice(n) for n in self.shape)] = array
+            array = longer
         if not self.plain:
             pairs = tuple(x for pair in zip(self.grid, self.block, strict=True) for x in pair)
             even, odd = range(0, len(pairs), 2), range(1, len(pairs), 2)
@@ -88,6 +91,16 @@ class Layout:
         order = [x for i in range(len(self.grid)) for x in (i, len(self.grid) + i)]
         array = rows.reshape(*self.grid, *self.block).transpose(order).reshape(self.padded)
         return np.ascontiguousarray(array[tuple(slice(n) for n in self.shape)])
+
+    def side_by_side(self) -> Layout:
+        """The same, made to be laid out block by block."""
+        other = Layout(self.shape, self.block)
+        other.in_place = False
+        return other
+
+    def in_array(self, made: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """What a loop made of each number, in the shape of the numbers."""
+        return made.reshape(self.shape) if self.in_place else self.array(made.reshape(*self.grid, self.elements))
 
     def spread(self, of_blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """One entry for each block as one for each element of the array."""

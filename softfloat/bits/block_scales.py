@@ -27,6 +27,8 @@ MODERATE = 2.0**-60
 OVER_SIX_BOUND = 256.0
 """The largest scale that the tensor's scale aims at when blocks may map their largest element to 4."""
 
+NO_MULTIPLIERS = np.zeros(0, np.float32)
+
 Reals = np.ndarray[Any, np.dtype[np.float64]]
 Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
@@ -316,7 +318,7 @@ def compiled_scales(
     fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment
 ) -> engine.PowerScales | engine.TableScales | None:
     """The rule as compiled loops take it; None where they do not serve it, or the host's subnormals could have a say."""
-    if not engine.serves_scale(fmt.scale):
+    if not engine.serves_scale(fmt.scale) or (fmt.scale == FLOAT32 and rule.name != "amax"):
         return None
     zero_code = scale_of_zeros(fmt, rule, how)
     if rule.kind == POWER_OF_TWO:
@@ -329,7 +331,7 @@ def compiled_scales(
     factor = te_factor(fmt, tensor) if rule.name == "te" else -1.0
     if min(abs(factor), tensor.decode, tensor.encode) < FLOAT32.tiny or math.isinf(factor) or not fmt.scale.zero:
         return None
-    multipliers = every_multiplier(fmt.scale, rule, tensor)
+    multipliers = every_multiplier(fmt.scale, rule, tensor) if fmt.scale != FLOAT32 else NO_MULTIPLIERS
     low = fmt.scale.tiny if rule.name == "torchao" else 0.0
     divisors = fmt.element.max, tensor.decode if rule.name == "torchao" else 1.0
     return engine.TableScales(fmt.scale, factor, divisors, low, fmt.scale.max, how.minimum, zero_code, multipliers)

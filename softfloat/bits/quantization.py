@@ -429,7 +429,7 @@ class Plan:
             return None
         places = layout.places
         if not engine.serves_places(places):
-            layout = self.side_by_side(layout)
+            layout = layout.side_by_side()
             places = layout.places
         asked = self.fmt.element, self.call.settings, bool(self.over_six)
         direct = self.call.random_bits is None and engine.serves_elements(*asked)
@@ -449,8 +449,8 @@ class Plan:
         left = made.left.any()
         if left and (self.over_six or (not direct and not self.scaled_too(numbers, made, layout, tensor))):
             return None  # errors go by the rows of a block, random numbers by places in the array
-        codes = self.in_array(made.codes, layout)
-        flags = self.in_array(made.flags, layout) if made.flags.size else made.seen
+        codes = layout.in_array(made.codes)
+        flags = layout.in_array(made.flags) if made.flags.size else made.seen
         if not direct:
             codes, flags = self.rounded(codes, each)
         elif isinstance(self.fmt.element, Fixed):  # left blocks hold anything
@@ -459,20 +459,6 @@ class Plan:
         if left and direct:
             codes, scales, flags = self.mended(numbers, made.left, codes, scales, flags, signals, layout, tensor)
         return codes, scales, flags, tensor
-
-    @staticmethod
-    def side_by_side(layout: Layout) -> Layout:
-        """The same, made to be laid out block by block."""
-        other = Layout(layout.shape, layout.block)
-        other.in_place = False
-        return other
-
-    @staticmethod
-    def in_array(made: Codes, layout: Layout) -> Codes:
-        """What a loop made of each number, in the shape of the numbers."""
-        if layout.in_place:
-            return made.reshape(layout.shape)
-        return layout.array(made.reshape(*layout.grid, layout.elements))
 
     def quick_over_six(
         self,
@@ -519,7 +505,7 @@ class Plan:
         codes, flags = encode(scaled, FLOAT32, flags="any")
         if flags or ((scaled == 0) & (values != 0)).any():
             return False
-        rows = layout.rows(self.in_array(made.codes, layout)).reshape(-1, length)
+        rows = layout.rows(layout.in_array(made.codes)).reshape(-1, length)
         rows[places], made.scales[places] = np.asarray(codes).view(np.int32), scales.codes[:, 0]
         if layout.in_place:
             made.codes[...] = layout.array(rows.reshape(*layout.grid, length)).reshape(-1)

@@ -14,7 +14,7 @@ import numpy as np
 from softfloat import engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits.arithmetic import add, mul
-from softfloat.bits.block_codes import BlockCodes
+from softfloat.bits.block_codes import BlockCodes, spread
 from softfloat.bits.block_scales import values_of
 from softfloat.bits.numbers import convert, encode
 from softfloat.bits.scaled_ways import (
@@ -66,6 +66,13 @@ class _Operand:
     def scales(self) -> Codes:
         """What the scale of each element stands for."""
         return self.blocks.spread(values_of(self.blocks.scales, self.blocks.format.scale))
+
+    def at(self, products: Codes) -> Codes:
+        """The same of the elements of some products alone."""
+        block, shape = list(self.blocks.block_shape), list(self.blocks.shape)
+        found = np.take(self.blocks.scales, products // self.length, self.axis)
+        block[self.axis], shape[self.axis] = 1, products.size
+        return spread(values_of(found, self.blocks.format.scale), tuple(block), tuple(shape))
 
     @cached_property
     def leads(self) -> Codes:
@@ -142,7 +149,7 @@ class _Scaled(Contraction):
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
         elif how.aligned is not None and how.aligned.group > 1:
-            bounds, what = [*range(0, planned.products, how.aligned.group), planned.products], "group"
+            bounds, what = (*range(0, planned.products, how.aligned.group), planned.products), "group"
         else:
             return
         for start, stop in itertools.pairwise(bounds):
@@ -214,10 +221,16 @@ def vecdot_blocks(
     count = math.prod(outer)
 
     def flat(values: Codes) -> Codes:
-        return np.ascontiguousarray(np.broadcast_to(values, shape).reshape(count, length).T)
+        return np.ascontiguousarray(
+            np.broadcast_to(values, (*outer, values.shape[-1])).reshape(count, values.shape[-1]).T
+        )
 
     def problems(start: Codes | None) -> list[Problem]:
-        scales = Scales(lambda: Spread(*map(flat, (x.scales, y.scales, x.leads, y.leads))), (x.bits, y.bits))
+        scales = Scales(
+            lambda: Spread(*map(flat, (x.scales, y.scales, x.leads, y.leads))),
+            lambda products: (flat(x.at(products)), flat(y.at(products))),
+            (x.bits, y.bits),
+        )
         first = None if start is None else start.reshape(1, count)
         return [Problem(flat(x.codes), flat(y.codes), first, True, 0, 0, 1, scales)]
 
@@ -261,17 +274,21 @@ def matmul_blocks(
     grids = math.prod(batch)
 
     def grid(values: Codes, shape: tuple[int, int]) -> Codes:
-        return np.broadcast_to(values, (*batch, *shape)).reshape(grids, *shape)
+        return (np.broadcast_to(values, (*batch, *shape)) if batch else values).reshape(grids, *shape)
 
     def scales_of(n: int) -> Scales:
-        def spread() -> Spread:
+        def each() -> Spread:
             left = (grid(v, (rows, length))[n] for v in (x.scales, x.leads))
             right = (grid(v, (length, columns))[n] for v in (y.scales, y.leads))
             (of_a, leads_a), (of_b, leads_b) = left, right
             return Spread(of_a, of_b, leads_a, leads_b)
 
+        def at(products: Codes) -> tuple[Codes, Codes]:
+            count = products.size
+            return grid(x.at(products), (rows, count))[n], grid(y.at(products), (count, columns))[n]
+
         left, right = (None, None) if len(batch) > 1 else (x.matrix(n), y.matrix(n))
-        return Scales(spread, (x.bits, y.bits), None if left is None or right is None else (left, right))
+        return Scales(each, at, (x.bits, y.bits), None if left is None or right is None else (left, right))
 
     def problems(start: Codes | None) -> list[Problem]:
         left, right = grid(x.codes, (rows, length)), grid(y.codes, (length, columns))

@@ -93,6 +93,8 @@ def operands(given: tuple[Any, ...], fmt: Format) -> tuple[list[Codes], tuple[in
                 shape = x.shape
             elif x.shape != shape:
                 alike = False
+        elif type(x) is fmt.dtype.type:
+            return operands(tuple(int(x) if isinstance(x, np.integer) else x for x in given), fmt)
         elif type(x) is not int or not 0 <= x < 1 << fmt.bits:
             return None
     if shape is None:

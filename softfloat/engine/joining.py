@@ -31,6 +31,7 @@ Chains = Callable[[Program], Done | None]
 """The same of all chains at once, by the program of the first; None if these are no chains that share random numbers."""
 
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
+UNDER_EACH_OTHER = 1 << 20  # and sums of a grid's
 WORTH_CALLS, MOST_WORTH = 1 << 9, 1 << 11
 """Products of an output's segment from which on calls for each take no longer than the plain loop; times the root of outputs, as that takes
 many side by side, but no more than so many of all: then they take twice as long at most, and that loop needs not be compiled."""
@@ -50,19 +51,26 @@ class Cuts(NamedTuple):
         assert self.stretches == 1
         return slice(self.first, self.first + self.apart * self.size, self.apart)
 
+    def stacked(self, x: Codes, axis: int) -> Codes:
+        """The stretches of a grid's operand, which has k along this axis, (stretches, rows, size) or (stretches, size, columns)."""
+        along = x.T if axis else x
+        stretch = along[self.first : self.first + self.size * self.stretches]
+        if self.apart == 1:
+            found = stretch.reshape(self.stretches, self.size, -1)
+        elif self.apart > self.stretches:
+            starts = self.first + self.apart * np.arange(self.size)
+            found = along[starts + np.arange(self.stretches)[:, np.newaxis]]
+        else:
+            found = stretch.reshape(self.size, self.stretches, -1).swapaxes(0, 1)
+        return found.swapaxes(1, 2) if axis else found
+
     def side_by_side(self, x: Codes) -> Codes:
         """The stretches of a line's operand, (k, outputs), next to each other."""
         if self.stretches == 1:
             return x[self.only]
         if not any(x.strides):
             return np.broadcast_to(x[:1, :1], (self.size, self.stretches * x.shape[1]))
-        stretch = x[self.first : self.first + self.size * self.stretches]
-        if self.apart == 1:
-            stretch = stretch.reshape(self.stretches, self.size, -1).swapaxes(0, 1)
-        elif self.apart > self.stretches:
-            starts = self.first + self.apart * np.arange(self.size)[:, np.newaxis]
-            stretch = x[starts + np.arange(self.stretches)]
-        return stretch.reshape(self.size, -1)
+        return self.stacked(x, 0).swapaxes(0, 1).reshape(self.size, -1)
 
     def in_pieces(self, products: int) -> Iterator[Cuts]:
         """Some of them at a time, of at most so many products if they are not longer by themselves."""
@@ -72,17 +80,18 @@ class Cuts(NamedTuple):
             yield self._replace(first=self.first + number * ahead, stretches=min(step, self.stretches - number))
 
 
-def cuts_of(accumulator: Accumulator, length: int) -> list[Cuts]:
+@lru_cache(maxsize=512)
+def cuts_of(accumulator: Accumulator, length: int) -> tuple[Cuts, ...]:
     """Chains, or segments, in their order: those together that are equally long."""
     chains = accumulator.chains
     if chains > 1:
         size, longer = divmod(length, chains)
         found = Cuts(0, size + 1, longer, chains), Cuts(longer, size, chains - longer, chains)
-        return [cuts for cuts in found if cuts.stretches]
+        return tuple(cuts for cuts in found if cuts.stretches)
     bounds = bounds_of(accumulator, length)
     lengths = np.diff(bounds)
     changes = [0, *(np.flatnonzero(np.diff(lengths)) + 1).tolist(), lengths.size]
-    return [Cuts(int(bounds[i]), int(lengths[i]), j - i) for i, j in itertools.pairwise(changes) if j > i]
+    return tuple(Cuts(int(bounds[i]), int(lengths[i]), j - i) for i, j in itertools.pairwise(changes) if j > i)
 
 
 @lru_cache(maxsize=512)
@@ -127,21 +136,26 @@ class Scaling(NamedTuple):
     a: Codes
     b: Codes
 
-    def added(self, total: Codes, row: Codes, segment: int, site: Site) -> Done:
-        """A segment's sums times their scales added to the sums so far: elementwise what `kernels.dot_steps.scaled_addition` does."""
-        x, y = (np.broadcast_to(v, row.shape) for v in (self.a[:, segment, np.newaxis], self.b[np.newaxis, segment]))
-        first, last = {"first_fused": ((row, x), y), "second_fused": ((row, y), x)}.get(self.order, ((x, y), row))
+    def added(self, total: Codes, rows: Codes, segment: int, site: Site) -> Done:
+        """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
+        `kernels.dot_steps.scaled_addition` does."""
+        some = slice(segment, segment + len(rows))
+        x, y = (np.broadcast_to(v, rows.shape) for v in (self.a.T[some, :, np.newaxis], self.b[some, np.newaxis]))
+        first, last = {"first_fused": ((rows, x), y), "second_fused": ((rows, y), x)}.get(self.order, ((x, y), rows))
 
         def done(operation: str, *operands: Codes) -> Done:
             return elementwise.settled(operation, operands, site.format.spec, site.format, site.rule)
 
-        product, flags = done("mul", *first)
-        if self.order != "scales_added":
-            codes, raised = done("fma", product, last, total)
-            return codes, flags | raised
-        product, raised = done("mul", product, last)
-        codes, more = done("add", total, product)
-        return codes, flags | raised | more
+        products, flags = done("mul", *first)
+        if self.order == "scales_added":
+            products, raised = done("mul", products, last)
+            total, more = folds.summed(np.concatenate([total[np.newaxis], products]), site.format, site.rule)
+            return total, np.bitwise_or.reduce(flags | raised, axis=0) | more
+        flags = np.bitwise_or.reduce(flags, axis=0)
+        for product, by in zip(products, last, strict=True):
+            total, raised = done("fma", product, by, total)
+            flags |= raised
+        return total, flags
 
 
 class _Levels:
@@ -161,13 +175,12 @@ class _Levels:
         rows = segments.read(rows, source.format, site.format, source.rule)
         if level == 0 and self._scaling is not None:
             assert total.codes is not None
-            for row in rows:
-                total.codes, raised = self._scaling.added(total.codes, row, self._entered, site)
-                self.flags, self._entered = self.flags | raised, self._entered + 1
-            return
-        if total.codes is not None:
-            rows = np.concatenate([total.codes[np.newaxis], rows])
-        total.codes, raised = folds.summed(rows, site.format, site.rule)
+            total.codes, raised = self._scaling.added(total.codes, rows, self._entered, site)
+            self._entered += len(rows)
+        else:
+            if total.codes is not None:
+                rows = np.concatenate([total.codes[np.newaxis], rows])
+            total.codes, raised = folds.summed(rows, site.format, site.rule)
         self.flags = self.flags | raised
 
     def _leave(self, level: int) -> Codes:
@@ -223,8 +236,7 @@ def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
     how, site = planned.accumulator, planned.sites[dots().LEVEL]
     if site.format.spec != FLOAT32 or site.rule.daz:
         return None
-    firsts = segment_bounds(how, planned.products)[:-1]
-    values = scales.each.a[:, firsts], scales.each.b[firsts]
+    values = scales.at(np.array(segment_bounds(how, planned.products)[:-1], np.int64))
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = (np.ascontiguousarray(x, np.float32) for x in values)
     if not (
@@ -364,15 +376,16 @@ def run(
     call: Call,
     run_parts: Parts,
     bits: Callable[[int, int, int], Codes],
-    products: int = 1,
+    products: int | None = None,
     tally: ways.Tally | None = None,
     run_chains: Chains | None = None,
     scaling: Scaling | None = None,
 ) -> Done | None:
     """Segments or chains, their sums added up elementwise. None where this does not serve.
 
-    Stretches of at most so many `products` go side by side; a longer one goes alone. bits(site, step, width) are the random
-    bits of one rounding of each output. A `tally` is filled. `run_chains` takes chains that draw, if it can.
+    Stretches of at most so many `products` go side by side; a longer one goes alone. None: those of a grid go under each other.
+    bits(site, step, width) are the random bits of one rounding of each output. A `tally` is filled. `run_chains` takes chains that
+    draw, if it can.
     """
     accumulator = planned.accumulator
     chains = accumulator.chains > 1
@@ -398,8 +411,9 @@ def run(
         if outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * parts:
             return None
         return _one_after_the_other(planned, c, shape, call, run_parts, bits, tally, run_chains)
-    together = products // max(1, math.prod(shape))
-    for some in itertools.chain.from_iterable(group.in_pieces(together) for group in cuts):
+    outputs = max(1, math.prod(shape))
+    pieces = (x.in_pieces((UNDER_EACH_OTHER * x.size if products is None else products) // outputs) for x in cuts)
+    for some in itertools.chain.from_iterable(pieces):
         codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
         if some.size:
             done = run_parts(part_of(planned, some.size, call), some, None)

@@ -146,7 +146,7 @@ class Call:
 
     def __init__(self, options: Options, fmt: Format, source: str | None = None, uses: Uses | None = None) -> None:
         """`source` is the name of what a conversion reads; `uses` what refuses options that do nothing, None: the caller does."""
-        unknown = set(options) - set(Options.__annotations__)
+        unknown = options.keys() - Options.__annotations__.keys()
         if unknown:
             raise TypeError(
                 f"unknown option {', '.join(map(repr, sorted(unknown)))}; accepted: {', '.join(Options.__annotations__)}"

@@ -41,9 +41,8 @@ def run(
     if scales is not None:
         if accumulator.reduction and accumulator.reduction[0].scaling:
             scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
-            firsts = segment_bounds(accumulator, planned.products)[:-1]
-            scales_a = np.ascontiguousarray(scales.each.a[firsts] if problem.paired else scales.each.a[:, firsts])
-            scales_b = np.ascontiguousarray(scales.each.b[firsts])
+            firsts = np.array(segment_bounds(accumulator, planned.products)[:-1], np.int64)
+            scales_a, scales_b = (np.array(x, order="C") for x in scales.at(firsts))
         else:
             with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
                 a = a * arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)

@@ -52,6 +52,8 @@ class Scales:
     ----------
     spread : callable
         Makes those of each element, if they are needed.
+    at : callable
+        at(products): the values alone, of the elements of some products.
     bits : pair of int
         Of precision.
     blocks : pair of Blocks, or None
@@ -59,6 +61,7 @@ class Scales:
     """
 
     spread: Callable[[], Spread]
+    at: Callable[[Codes], tuple[Codes, Codes]]
     bits: tuple[int, int]
     blocks: tuple[Blocks, Blocks] | None = None
 
@@ -70,12 +73,17 @@ class Scales:
     def part(self, rows: slice, columns: slice, paired: bool) -> Scales:
         """Those of some rows and columns; of `paired` operands, of some columns of both."""
 
+        left = (slice(None), columns) if paired else (rows,)
+
         def spread() -> Spread:
             a, b, leads_a, leads_b = self.each
-            left = (slice(None), columns) if paired else (rows,)
             return Spread(a[left], b[:, columns], leads_a[left], leads_b[:, columns])
 
-        return Scales(spread, self.bits)
+        def at(products: Codes) -> tuple[Codes, Codes]:
+            a, b = self.at(products)
+            return a[left], b[:, columns]
+
+        return Scales(spread, at, self.bits)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -274,10 +274,22 @@ def key_of(call: Call) -> int:
     return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
 
 
+def _all_finite(codes: Codes, fmt: Format) -> bool:
+    """Whether there are neither infinities nor NaNs among codes."""
+    beyond = fmt.infinities and bool((arguments.magnitudes(codes, fmt) > fmt.max_code).any())
+    return not (beyond or arguments.has_nan(codes, fmt))
+
+
 def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, results: Results) -> bool:
-    """Whether operands in block formats went to the loops of units from their codes."""
-    key = key_of(call)
-    done = block_units.run(planned, scales, problem.c, _place_of(problem), ways.Random(key, call.stream))
+    """Whether operands in block formats went to the loops of units from their codes, or their segments did."""
+    key, levels = key_of(call), planned.accumulator.reduction
+    operands = tuple(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
+    if not (levels and levels[0].scaling):
+        done = block_units.run(planned, scales, problem.c, _place_of(problem), ways.Random(key, call.stream))
+    elif problem.paired or not all(_all_finite(codes, fmt) for codes, fmt, _ in operands):
+        return False
+    else:
+        done = _by_parts(problem, planned, cache(lambda: [decoded(*x) for x in operands]), call)
     if done is not None:
         _finish(done, problem, planned, call, key, results)
     return done is not None
@@ -309,12 +321,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
     tally = ways.Tally(results.counts, results.extremes) if counting else None
-    if problem.scales is not None and tally is None and not (problem.paired or cumulative):
+    if problem.scales is not None and not (counting or problem.paired or cumulative or planned.accumulator.reduction):
         place, random = _place_of(problem), ways.Random(key, call.stream)
-        if planned.accumulator.reduction and planned.accumulator.reduction[0].scaling:
-            done = _quick(problem, planned, a, b, values, call, key)
-        else:
-            done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
+        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
@@ -519,45 +528,10 @@ def _quick(
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     place, random = _place_of(problem), ways.Random(key, call.stream)
-    if planned.accumulator.reduction or planned.accumulator.chains > 1:
-        shape = problem.a.shape[0], problem.b.shape[1]
-
-        def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
-            way, cut = _way(part), cuts.only
-            x, y = problem.a[:, cut], problem.b[cut]
-            if _pairs_all(part):
-                codes, operands = replace(problem, a=x, b=y, c=None), tiling.Operands(a[:, cut], b[cut], None)
-                done = _by_tree(part, codes, operands, place, random, of_part)
-                return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
-            done = _by_tiles(part, x, y, None, problem, call, of_part)
-            if done is not None:
-                return done[0][np.newaxis], done[1][np.newaxis]
-            x, y = a[:, cut], b[cut]
-            operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
-            if way is None:
-                done = None if part.goes_on else units.run(part, operands, place, random, None, of_part)
-            else:
-                done = tiling.run(way, part, operands, place, random, of_part)
-            return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
-
-        def run_chains(first: Program) -> Done | None:
-            way = _way(first) if accumulator.chains > 1 and tally is None else None
-            if not isinstance(way, ways.Drawn) or any(planned.begun.values()):
-                return None
-            return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
-
-        def bits(site: int, step: int, width: int) -> Codes:
-            return grid_bits(shape, place, site, step, width, key, call.stream)
-
-        if math.prod(shape) < dots().LANES:
-            return None
-        scaling = None if problem.scales is None else joining.scaling_of(planned, problem.scales)
-        if problem.scales is not None and (scaling is None or not (np.isfinite(a).all() and np.isfinite(b).all())):
-            return None
-        done = joining.run(planned, problem.c, shape, call, run_parts, bits, 1, tally, run_chains, scaling)
-        if scaling is not None:
-            return done
-        return _by_unit(planned, a, b, start, place, random, None, tally) if done is None else done
+    if accumulator.reduction or accumulator.chains > 1:
+        done = _by_parts(problem, planned, lambda: [a, b], call, tally)
+        few = math.prod(_shape(problem)) < dots().LANES
+        return _by_unit(planned, a, b, start, place, random, None, tally) if done is None and not few else done
     if _pairs_all(planned):
         return _by_tree(planned, problem, tiling.Operands(a, b, start), place, random, tally)
     if entire.serves(planned) and tally is None:
@@ -570,6 +544,68 @@ def _quick(
         return done
     operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), start)
     return tiling.run(way, planned, operands, place, random, tally)
+
+
+def _shape(problem: Problem) -> tuple[int, int]:
+    """Of a grid's outputs."""
+    return problem.a.shape[0], problem.b.shape[1]
+
+
+def _by_parts(
+    problem: Problem,
+    planned: Program,
+    values: Callable[[], list[Codes]],
+    call: Call,
+    tally: ways.Tally | None = None,
+) -> Done | None:
+    """Segments or chains of one grid by the faster loops, and their sums; `values` are those of both operands, if codes do not do."""
+    accumulator, key, shape = planned.accumulator, key_of(call), _shape(problem)
+    place, random = _place_of(problem), ways.Random(key, call.stream)
+
+    def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
+        loops = None if of_part is not None or _pairs_all(part) else together(part)
+        if loops is not None:
+            if loops.by_unit and not unit_ways.worth_grid(part, math.prod(shape) * cuts.size * cuts.stretches):
+                return None
+            x, y = (arranged(cuts.stacked(v, k), 1 + k, part) for v, k in ((problem.a, 1), (problem.b, 0)))
+            found = loops.run(x, y, None, place, random, None)
+            if found is not None and not found.left:
+                return found.codes, found.flags
+        if cuts.stretches > 1:
+            each = [run_parts(part, one, of_part) for one in cuts.in_pieces(0)]
+            some = [x for x in each if x is not None]
+            if len(some) < len(each):
+                return None
+            return np.concatenate([codes for codes, _ in some]), np.concatenate([flags for _, flags in some])
+        way, cut, (a, b) = _way(part), cuts.only, values()
+        x, y, done = a[:, cut], b[cut], None
+        codes = replace(problem, a=problem.a[:, cut], b=problem.b[cut], c=None)
+        if _pairs_all(part):
+            done = _by_tree(part, codes, tiling.Operands(x, y, None), place, random, of_part)
+            return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
+        if of_part is not None:
+            done = _by_tiles(part, codes.a, codes.b, None, problem, call, of_part)
+        if done is None:
+            operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
+            if way is not None:
+                done = tiling.run(way, part, operands, place, random, of_part)
+            elif not part.goes_on:
+                done = units.run(part, operands, place, random, None, of_part)
+        return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
+
+    def run_chains(first: Program) -> Done | None:
+        way = _way(first) if accumulator.chains > 1 and tally is None else None
+        if not isinstance(way, ways.Drawn) or any(planned.begun.values()):
+            return None
+        return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
+
+    def bits(site: int, step: int, width: int) -> Codes:
+        return grid_bits(shape, place, site, step, width, key, call.stream)
+
+    scaling = None if problem.scales is None else joining.scaling_of(planned, problem.scales)
+    if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
+        return None
+    return joining.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
 
 
 def _pairs_all(planned: Program) -> bool:

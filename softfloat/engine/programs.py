@@ -310,10 +310,10 @@ def bounds_of(accumulator: Accumulator, length: int) -> np.ndarray[Any, Any]:
     return np.arange(parts + 1) * length // parts
 
 
-def segment_bounds(accumulator: Accumulator, length: int) -> list[int]:
+@lru_cache(maxsize=512)
+def segment_bounds(accumulator: Accumulator, length: int) -> tuple[int, ...]:
     """The same as Python's integers."""
-    found: list[int] = bounds_of(accumulator, length).tolist()
-    return found
+    return tuple(bounds_of(accumulator, length).tolist())
 
 
 def segment_ends(accumulator: Accumulator, count: int) -> list[int]:

@@ -78,7 +78,7 @@ class TableScales:
     zero_code : int
         Of blocks of zeros; -1: they are left.
     multipliers : array of float32
-        What elements are multiplied by, for each code of a scale.
+        What elements are multiplied by, for each code of a scale; none for scales in float32, whose inverses these are.
     """
 
     scale: Format
@@ -129,13 +129,9 @@ class Places:
         return np.array([*blocks, self.across, self.height, self.across * self.length], np.int64)
 
 
-MOST_ELEMENTS = 1 << 12
-"""Of a block of several rows, so that threads begin with whole blocks."""
-
-
 def serves_places(places: Places) -> bool:
     """Whether there are loops for blocks of this shape."""
-    return quick() and places.length in quantization().LENGTHS and MOST_ELEMENTS % places.elements == 0
+    return quick() and places.length in quantization().LENGTHS
 
 
 def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool = False) -> bool:
@@ -154,7 +150,7 @@ def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool 
 
 def serves_scale(scale: Format) -> bool:
     """Whether there is a loop for scales in this format."""
-    if scale == ROSTER["float8_e8m0fnu"]:
+    if scale in (ROSTER["float8_e8m0fnu"], ROSTER["float32"]):
         return True
     return scale.bits <= LONGEST_SCALE and fits_narrow_carrier(scale.spec) and not is_unusual(scale.spec)
 
@@ -187,10 +183,12 @@ def quantized(
     places: Places,
     element: Format | Fixed,
     settings: Settings,
-    scales: PowerScales | TableScales,
+    scales: PowerScales | TableScales | Codes,
     kind: str,
 ) -> Quantized:
     """float32 numbers as codes of elements, where each number is; `kind` is one of `kernels.quantization.KINDS`.
+
+    In place of scales there may be what each block is multiplied by, or all are.
 
     Of kind "scaled", `codes` are the bits of scaled numbers. Codes of elements of fixed point are signs and magnitudes.
     """
@@ -198,7 +196,7 @@ def quantized(
     blocks = flat.size // places.elements
     made = Quantized(
         np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8),
-        np.empty(blocks, np.uint8),
+        np.empty(blocks, scales.scale.dtype if isinstance(scales, TableScales) else np.uint8),
         np.empty(flat.size if kind == "each" else 0, np.uint8),
         0,
         np.zeros(blocks, np.uint8),
@@ -211,6 +209,8 @@ def quantized(
         least = int(np.float32(scales.minimum).view(np.int32))
         integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
         known = np.array(integers, np.int32), np.float32(scales.reciprocal)
+    elif not isinstance(scales, TableScales):
+        loop, known = quantization().given(places.length, kind), (flattened(scales),)
     else:
         loop = quantization().tables(places.length, kind)
         reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)
@@ -220,12 +220,13 @@ def quantized(
         span = places.span(start, stop)
         return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *of_elements))
 
-    seen = share(flat.size, work)
+    seen = share(flat.size, work, places.elements)
     return Quantized(made.codes, made.scales, made.flags, seen, made.left)
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:
-    """What loops know of scales, the largest at most."""
+    """What loops know of scales, the largest at most; nothing of those in float32, which are rounded already."""
+    scale = scale if scale.bits <= LONGEST_SCALE else FLOAT8_E4M3
     return fast_numbers(scale.spec, rule_for(SATURATING, scale, True))
 
 
@@ -265,4 +266,4 @@ def four_over_six(
         span = places.span(start, stop)
         return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *limits))
 
-    return replace(made, seen=share(flat.size, work))
+    return replace(made, seen=share(flat.size, work, places.elements))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 import os
 import threading
 import time
@@ -100,13 +101,17 @@ def _others() -> Iterator[tuple[Callable[..., None], list[Future[Any]]]]:
         wait(futures)
 
 
-def share(size: int, work: Callable[[int, int], int]) -> int:
-    """Call work(start, stop) over 0 ... size in chunks, in parallel where it pays; returns the results OR-ed together."""
+def share(size: int, work: Callable[[int, int], int], whole: int = 1) -> int:
+    """Call work(start, stop) over 0 ... size in chunks, in parallel where it pays; returns the results OR-ed together.
+
+    Chunks start at multiples of `whole`.
+    """
     threads = min(_workers.count, max(1, size // SMALLEST_SHARE))
     if threads == 1:
         return int(work(0, size))
     step = -(-size // threads)
-    step = -(-step // ALIGNMENT) * ALIGNMENT
+    aligned = math.lcm(ALIGNMENT, whole)
+    step = -(-step // aligned) * aligned
     spans = [(start, min(start + step, size)) for start in range(0, size, step)]
     seen = 0
     with _others() as (submit, futures):

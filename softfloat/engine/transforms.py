@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 
 from softfloat.accumulators import Accumulator, Alignment
@@ -19,8 +21,13 @@ BLOCK = 1 << 12  # numbers that threads begin at multiples of
 
 def serves_transform(how: Accumulator, fmt: Format, n: int) -> bool:
     """Whether sums of n products by powers of two, cut to one grid and to float32 toward zero, are what an accumulator makes of them."""
+    return quick() and _serves(how, fmt, n)
+
+
+@lru_cache(maxsize=64)
+def _serves(how: Accumulator, fmt: Format, n: int) -> bool:
     stage, aligned = how.running, how.aligned
-    if not quick() or n not in (4, 16) or fmt not in (FLOAT32, BFLOAT16) or stage is None or aligned is None:
+    if n not in (4, 16) or fmt not in (FLOAT32, BFLOAT16) or stage is None or aligned is None:
         return False
     kept = "name", "inputs", "channel_group", "nan", "note", "source", "positive_zeros", "alignment", "fraction_bits"
     told = {name: getattr(how, name) for name in kept}

@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, cast
 
 import numpy as np
 
 from softfloat import bits, engine
 from softfloat.bits import BlockCodes
-from softfloat.bits.block_numbers import exactly, magnitude_bits
+from softfloat.bits.block_codes import spread
+from softfloat.bits.block_numbers import Layout, exactly, magnitude_bits
 from softfloat.bits.block_scales import FLOAT32, LARGEST, single
 from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
+from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import Overflow, Rounding
 from softfloat.scaling.recipes import STANDINGS, CurrentScaling, DelayedScaling, check_finite
@@ -23,6 +27,8 @@ __all__ = ["AmaxHistory", "ScaledCodes", "encode_scales"]
 
 Reals = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
+LONGEST, FEW = 256, 1 << 12
+"""Numbers that the compiled loop takes at a time, where all have one scale; and those for which laying out blocks is not worth it."""
 VANISHED = int(Flags.INEXACT | Flags.UNDERFLOW)
 PLAIN: dict[str, Any] = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "flags": "any"}
 
@@ -129,20 +135,47 @@ def float32_of(values: Reals) -> Numbers:
 
 def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
     """The largest magnitude, of all or along an axis that is kept; NaN counts as the largest, then infinity."""
-    found = magnitude_bits(numbers)
-    largest = found.max(axis=axis, keepdims=axis is not None, initial=0)
-    return exactly(np.asarray(largest, np.int32)).reshape(np.shape(largest))
+    if axis is None:
+        return exactly(np.array([engine.largest_magnitude(numbers)], np.int32))[0]
+    return exactly(magnitude_bits(numbers).max(axis=axis, keepdims=True, initial=0))
 
 
-def scaled_elements(numbers: Numbers, scale: Numbers, fmt: Format, options: Options) -> tuple[Codes, Any]:
-    """Codes of numbers times scales, that product in float32 to nearest; flags are those of the last rounding."""
-    product, _ = bits.mul(numbers.view(np.uint32), scale.view(np.uint32), FLOAT32, **PLAIN)
+def scaled_elements(
+    numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...] = ()
+) -> tuple[Codes, Any]:
+    """Codes of numbers times scales, one or one for each block, that product in float32 to nearest; flags are those of the last rounding."""
+    found = quickly_scaled(numbers, scale, fmt, options, block)
+    if found is not None:
+        return found
+    factors = spread(scale, block, numbers.shape) if block else scale
+    product, raised = bits.mul(numbers.view(np.uint32), factors.view(np.uint32), FLOAT32, **PLAIN)
     product = np.asarray(product)
     codes, flags = bits.convert(product, FLOAT32, fmt, **options)
-    vanished = (product & np.uint32(0x7FFFFFFF) == 0) & (magnitude_bits(numbers) != 0)
-    if vanished.any():
-        each = options.get("flags", "each") == "each"
-        flags = flags | np.where(vanished, VANISHED, 0).astype(np.uint8) if each else int(flags) | VANISHED
+    if raised & VANISHED or not scale.all():
+        vanished = (product & np.uint32(0x7FFFFFFF) == 0) & (magnitude_bits(numbers) != 0)
+        if vanished.any():
+            each = options.get("flags", "each") == "each"
+            flags = flags | np.where(vanished, VANISHED, 0).astype(np.uint8) if each else int(flags) | VANISHED
+    return np.asarray(codes), flags
+
+
+def quickly_scaled(
+    numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...]
+) -> tuple[Codes, Any] | None:
+    """The same by the compiled loop; None where it does not serve, or numbers are not finite."""
+    layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
+    layout = layout if engine.serves_places(layout.places) else layout.side_by_side()
+    settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
+    served = engine.serves_places(layout.places) and engine.serves_elements(fmt, settings)
+    if not served or numbers.size < (FEW if block else 1) or (scale.size > 1 and not block):
+        return None
+    array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"
+    made = engine.quantized(array, layout.places, fmt, settings, scale, "each" if each else "any")
+    if made.left.any():
+        return None
+    codes, flags = (
+        layout.in_array(x).reshape(numbers.shape) if x.size else made.seen for x in (made.codes, made.flags)
+    )
     return np.asarray(codes), flags
 
 
@@ -157,6 +190,7 @@ def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
     return exactly(np.ascontiguousarray(found, np.int32))
 
 
+@lru_cache(maxsize=64)
 def tile_format(fmt: Format, tile: int | tuple[int, ...]) -> BlockFormat:
     """Elements with float32 scales."""
     return BlockFormat(f"{fmt}_scaled", element=fmt, scale=FLOAT32, block=tile)
@@ -183,19 +217,13 @@ def currently_scaled(
     shape = fmt.block_shape(numbers.ndim, axis)
     amax = tile_amax(numbers, shape)
     encode = scales_of(amax)
-    spread = encode
-    for along, length in enumerate(shape):
-        if length > 1:
-            spread = np.repeat(spread, length, axis=along)
-    spread = np.ascontiguousarray(spread[tuple(slice(n) for n in numbers.shape)])
-    codes, flags = scaled_elements(numbers, spread, how.format, options)
+    codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
     return BlockCodes(codes, reciprocals(encode).view(np.uint32), fmt, axis=axis), flags, amax
 
 
 def reciprocals(scale: Numbers) -> Numbers:
     """1/scale in float32."""
-    ones = np.uint32(0x3F800000)
-    found, _ = bits.div(ones, scale.view(np.uint32), FLOAT32, **PLAIN)
+    found, _ = bits.div(FLOAT32.one_code, scale.view(np.uint32), FLOAT32, **PLAIN)
     return np.asarray(found).view(np.float32).reshape(scale.shape)
 
 

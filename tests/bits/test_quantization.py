@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import BLOCK_ROSTER, BlockFormat, Fixed, bits, reference
-from softfloat.bits import BlockCodes
+from softfloat.bits import BlockCodes, quantization
 from softfloat.blocks import SCALE_RULES, check_rule
 from softfloat.blocks.rules import POWER_OF_TWO, TWO_LEVELS
 
@@ -625,3 +625,32 @@ def test_zeroed_is_what_decodes_as_zero(fmt: str) -> None:
     assert (bits.decode(blocks.scales, blocks.format.scale) == 0).any() == (fmt == "nvfp4")
     again = bits.quantize(x, fmt, count=True, rounding="toward_zero")[2]
     assert again.zeroed.sum() >= counts.zeroed.sum()
+
+
+@pytest.mark.parametrize("kind", ["ordinary", "special", "tiny"])
+@pytest.mark.parametrize("block", [128, (128, 128), (16, 16)])
+def test_scales_in_float32_by_the_compiled_loop(
+    monkeypatch: pytest.MonkeyPatch, block: int | tuple[int, int], kind: str
+) -> None:
+    """Codes, scales and flags are those of the plain way, whole blocks or not, on any number of threads."""
+    fmt = BlockFormat("scaled", element="float8_e4m3fn", scale="float32", block=block)
+    random, served = np.random.default_rng(7), []
+    quick = quantization.Plan.quick
+
+    def watched(*arguments: Any) -> Any:
+        served.append(quick(*arguments))
+        return served[-1]
+
+    for shape in ((130, 144), (512, 384)):
+        x = np.ldexp(random.standard_normal(shape), random.integers(-30, 30, shape)).astype(np.float32)
+        x[:16] = 0
+        x[20:40] *= {"ordinary": 1, "special": np.float32(np.nan), "tiny": np.float32(2.0**-140)}[kind]
+        for options in ({"flags": "any"}, {"flags": "each"}, {"minimum": 2.0**-13, "flags": "any"}):
+            found = []
+            for way, threads in ((watched, 1), (watched, 3), (lambda *_: None, 1)):
+                monkeypatch.setattr(quantization.Plan, "quick", way)
+                monkeypatch.setattr("softfloat.engine.threads._workers.count", threads)
+                blocks, flags = bits.quantize(x, fmt, **options)
+                found.append((blocks.elements.tobytes(), blocks.scales.tobytes(), np.asarray(flags).tobytes()))
+            assert found[0] == found[1] == found[2]
+    assert all(x is not None for x in served)

@@ -130,6 +130,7 @@ def test_ordinary_calls_go_the_short_way(name: str) -> None:
         for options in ({}, {"environment": Environment(rounding="toward_zero")}, {"nan": "x86", "flags": "any"}):
             assert served(function, *[one] * arity, HALF, **fixed, **options)
         assert served(function, *[array[:, ::2]] * arity, HALF, **fixed)
+        assert served(function, *[array, np.uint16(0x3C00), array][-arity:], HALF, **fixed)
     out = np.empty((2, 3), function(*[array] * arity, HALF)[0].dtype)
     assert not served(function, *[array] * arity, HALF, **fixed, out=out)
 

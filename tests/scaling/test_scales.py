@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softfloat import ROSTER, bits, reference
-from softfloat.scaling import AmaxHistory, CurrentScaling, DelayedScaling, Operand, encode_scales, quantized
+from softfloat.scaling import AmaxHistory, CurrentScaling, DelayedScaling, Operand, encode_scales, quantized, tensors
 
 E4M3, E5M2, E2M1, F32 = (ROSTER[x] for x in ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float32"))
 LARGEST = float(np.finfo(np.float32).max)
@@ -66,6 +66,9 @@ def test_where_the_reference_in_python_says_something_else() -> None:
         written = encode_scales(special, E4M3, power_of_two=power_of_two, standing="reference")
         np.testing.assert_array_equal(kernel, [1, 1, 1, 128 if power_of_two else 224])
         np.testing.assert_array_equal(written, [0, math.nan, 1, 128 if power_of_two else 224])
+    how = CurrentScaling(format=E4M3, standing="reference")
+    found = quantized([math.inf, 1.0, -3.0, 0.0], Operand(scaling=how), 0, count=True)
+    assert (found.flags, found.underflowed) == (0x1 | 0x2, 2)  # zeros of numbers that are none
 
 
 @settings(max_examples=60, deadline=None)
@@ -93,6 +96,41 @@ def test_scaled_elements_are_those_of_the_oracle(x, fmt, power_of_two) -> None:
     assert found.scales == (inverse, inverse)
     assert found.amax == max(map(abs, x))
     np.testing.assert_array_equal(found.values, bits.decode(found.codes.elements, fmt) * inverse)
+
+
+def spread_out(shape: tuple[int, ...], special: bool) -> np.ndarray:
+    """Numbers of all sizes, zeros and subnormal ones among them; one that is infinite."""
+    random = np.random.default_rng(len(shape) + shape[-1])
+    x = random.normal(size=shape).astype(np.float32) * np.exp2(random.integers(-40, 40, shape)).astype(np.float32)
+    x.flat[::7], x.flat[3], x.flat[5] = 0, np.float32(2.0**-149), -np.float32(2.0**-127)
+    x[0], x.flat[1] = x[0] * np.float32(2.0**-40), np.inf if special else 1
+    return x
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize("power_of_two", [False, True])
+@pytest.mark.parametrize("per", ["tensor", 128, (128, 128), (16, 16)])
+def test_scaled_elements_in_one_pass(monkeypatch, per, power_of_two, special) -> None:
+    """The compiled loop gives what a product in float32 and a conversion do: codes, flags, counts, on any number of threads."""
+    served = []
+
+    def watched(*arguments):
+        served.append(kept(*arguments))
+        return served[-1]
+
+    kept = tensors.quickly_scaled
+    operand = Operand(scaling=CurrentScaling(format=E4M3, per=per, power_of_two=power_of_two))
+    for shape, axis in (((64, 144), -1), ((144, 64), -2), ((3, 48, 64), -1), ((520, 520), -1)):
+        x, found = spread_out(shape, special), []
+        for way in (watched, lambda *_: None):
+            monkeypatch.setattr(tensors, "quickly_scaled", way)
+            for count, threads in ((True, 1), (False, 3)):
+                monkeypatch.setattr("softfloat.engine.threads._workers.count", threads)
+                made = quantized(x, operand, axis, count=count)
+                elements = made.codes.elements.tobytes()
+                found.append((elements, made.flags, made.amax, made.scales, made.saturated, made.underflowed))
+        assert found[:2] == found[2:]
+    assert special or all(x is not None for x in served)
 
 
 @pytest.mark.parametrize("per", ["row", 4, (2, 3), (128, 128)])
