@@ -277,9 +277,8 @@ def families(name: str, module: Any) -> list[str]:
         if data:
             lines.append("Values: " + ", ".join(f"`{member}`" for member in data) + ".")
         put(MADE / "api" / f"{page}.md", "\n\n".join(lines[:3]) + "\n\n" + "\n".join(lines[3:]) + "\n")
-        rows.append(
-            [f"[{title}]({page}.md)", " ".join(f"{{py:obj}}`{x} <{name}.{x}>`" for x in (*functions, *classes))]
-        )
+        links = [f"{{py:obj}}`{x} <{name}.{x}>`" for x in (*functions, *classes)]
+        rows.append([f"[{title}]({page}.md)", " ".join([*links, *(f"`{x}`" for x in data)])])
         pages.append(page)
     return [table(["page", "what it has"], rows), "", contents(pages)]
 

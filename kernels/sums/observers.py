@@ -21,7 +21,7 @@ class Addition(NamedTuple):
 class Nobody:
     """Looks at nothing."""
 
-    slots = ()
+    slots: tuple[int, ...] = ()
     looks = False
 
     def product(self, state, lost):
