@@ -136,8 +136,6 @@ class Maker:
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
-        if self.stage.draws and LEFT_OPEN not in self.noted:
-            self.noted += (LEFT_OPEN,)
         told = (ROUNDED, SWAMPED) * what.counts
         self.slots = {slot: number for number, slot in enumerate((*self.carried, *self.noted, *told, SAVED))}
         self.rings = {PRODUCT: (0, noise.ROUNDINGS), RUNNING: (noise.ROUNDINGS, 2 * noise.ROUNDINGS)}
@@ -169,13 +167,9 @@ class Maker:
 
     # -- rows of a tile --------------------------------------------------------------------------------------------
 
-    def _row(self, code, piece, arithmetic, observer, row, state, *more):
+    def _row(self, turn, piece, arithmetic, observer, state):
         """A turn of a row: `state` after the piece's step."""
-        places, at, numbers = more
-        turn = Turn(code, self, places, row, at, numbers)
-        m = arithmetic(turn, self.stage, observer, state)
-        piece.step(m, state)
-        return turn
+        piece.step(arithmetic(turn, self.stage, observer, state), state)
 
     def _opened(self, name, returned):
         """(code, places of operands, turns of sites, state, numbers, watch) of a function of rows."""
@@ -193,7 +187,8 @@ class Maker:
         noted = self.noted if observer.looks else [slot for slot in self.noted if slot != INEXACT]
         with code.loop(self.sum.rows) as row:
             own = {slot: code.load(state, self.place(slot, row)) for slot in (*self.carried, *noted)}
-            self._row(code, piece, arithmetics.careful(self.stage), observer, row, own, places, at, numbers)
+            turn = Turn(code, self, places, row, at, numbers)
+            self._row(turn, piece, arithmetics.careful(self.stage), observer, own)
             for slot in (*self.carried, *noted):
                 code.store(own[slot], state, self.place(slot, row))
         code.builder.ret_void()
@@ -209,14 +204,16 @@ class Maker:
         with code.loop(self.sum.rows) as row:
             before = {slot: code.load(state, self.place(slot, row)) for slot in self.carried}
             own = before | begins
-            turn = self._row(code, piece, arithmetics.quick(stage), self.silent, row, own, places, at, numbers)
+            turn = Turn(code, self, places, row, at, numbers)
+            self._row(turn, piece, arithmetics.quick(stage), self.silent, own)
             for slot in self.carried:
                 code.store(own[slot], state, self.place(slot, row))
             seen = {slot: own[slot].floats() for slot in begins}
             wrong = Int(code.builder, arithmetics.went_wrong(stage, self.sum.counts)(turn, seen))
             with code.when(wrong | watch.differs(0), rarely=True):
                 own = before | dict.fromkeys(self.noted, nothing)
-                self._row(code, piece, arithmetics.careful(stage), self.observer, row, own, places, at, numbers)
+                again = Turn(code, self, places, row, at, numbers)
+                self._row(again, piece, arithmetics.careful(stage), self.observer, own)
                 is_open = own[LEFT_OPEN].bits() < 0
                 code.store(before[VALUE], state, self.place(SAVED, row))
                 code.store(own[VALUE], state, self.place(VALUE, row))
@@ -246,7 +243,7 @@ class Maker:
         turn = Lone(code, self, places, {RUNNING: running, PRODUCT: product}, call)
         slots = *self.carried, *(slot for slot in self.noted if slot != LEFT_OPEN)
         own = {slot: code.load(state, self.place(SAVED if slot == VALUE else slot)) for slot in slots}
-        piece.step(arithmetics.Whole(turn, self.stage, self.observer, own), own)
+        self._row(turn, piece, arithmetics.Whole, self.observer, own)
         for slot in slots:
             code.store(own[slot], state, self.place(slot))
         code.builder.ret_void()
@@ -314,7 +311,7 @@ class _Tiles:
         with code.loop(whole) as turn:
             self._random_products(turn * leaves)
             self._leaves("subtree", turn * leaves)
-            self._joins(Int(code.builder, (turn + 1).value).trailing_zeros())
+            self._joins((turn + 1).trailing_zeros())
             self._push()
         with code.loop(rest) as turn:
             product = whole * leaves + turn
@@ -322,7 +319,7 @@ class _Tiles:
                 with code.when((product % noise.ROUNDINGS).same(0)):
                     self._random_products(product)
             self._leaves("leaf", product)
-            self._joins(Int(code.builder, (turn + 1).value).trailing_zeros())
+            self._joins((turn + 1).trailing_zeros())
             self._push()
         self.level.set(self.level.get() - 1)  # the last subtree stands in VALUE
         self._joins(self.level.get())

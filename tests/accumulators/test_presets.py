@@ -458,7 +458,8 @@ class Trial(NamedTuple):
     def call(self) -> dict[str, Any]:
         """Keywords for `bits`."""
         if not self.overrides and self.options["rounding"] == "stochastic":
-            return {**self.options, "seed": self.address["seed"], "stream": self.address["stream"]}
+            settings = as_environment({**self.options, "seed": self.address["seed"]})
+            return {**settings, "stream": self.address["stream"]}
         seed = self.address["seed"]
         environment = Environment(
             **self.options,
