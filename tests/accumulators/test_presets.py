@@ -57,6 +57,7 @@ from softfloat.accumulators import (
 from softfloat.accumulators.accumulator import COMPENSATIONS
 from softfloat.accumulators.roster import ARRAYS
 from softfloat.accumulators.units import MFMA
+from softfloat.engine import as_environment
 from softfloat.reference import dots as oracle
 
 F16, BF16, F32, TF32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32", "tfloat32"))
