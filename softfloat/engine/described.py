@@ -83,7 +83,11 @@ def defaults(kind: Any) -> dict[str, Any]:
 def is_known(of: Any, known: frozenset[str]) -> bool:
     """Whether all fields of a description that are not among these are as they are by default."""
     kind: Any = type(of)
-    return all(name in known or getattr(of, name) == usual for name, usual in defaults(kind).items())
+    for name, usual in defaults(kind).items():
+        found = getattr(of, name)
+        if name not in known and (isinstance(found, np.ndarray) or found != usual):
+            return False
+    return True
 
 
 class Described(NamedTuple):
