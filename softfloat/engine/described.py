@@ -48,7 +48,7 @@ LEAST_WORK = 1 << 16
 
 OF_PROGRAMS = frozenset(
     {
-        "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "block",
+        "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "fixed", "block",
         "stores", "closes", "entered", "draws", "policy",
     }
 )  # fmt: skip
