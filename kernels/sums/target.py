@@ -22,8 +22,8 @@ def _processor():
     return cpu_target.target_context.codegen().magic_tuple()
 
 
-@cache
 def _machine():
+    """A new one each time: it belongs to the engine that gets it."""
     triple, cpu, features = _processor()
     return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
 
