@@ -19,7 +19,7 @@ import softfloat
 from softfloat import Environment, Position, accumulators, bits, engine, reference
 from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise, tensor_core
 from softfloat.accumulators.accumulator import Reduction, Stage
-from softfloat.engine import elementwise, segments
+from softfloat.engine import as_environment, elementwise, segments
 from softfloat.formats import check_format
 from softfloat.reference import dots
 from softfloat.reference.outputs import philox, random_bits_of
@@ -277,19 +277,23 @@ def test_blocks_of_sums_and_dot_products(name: str) -> None:
         (slice(5, 9), slice(9)),
     ]
     grid = [tuple(slice(x.start or 0, x.stop) for x in cut) for cut in grid]
-    dots, sums = bits.vecdot(a, b, fmt, how, **DRAWN), None
+    dots, sums = bits.vecdot(a, b, fmt, how, **as_environment(DRAWN)), None
     for cut in grid:
         at = position(cut, shape[:2])
-        for found, whole in zip(bits.vecdot(a[cut], b[cut], fmt, how, position=at, **DRAWN), dots, strict=True):
+        for found, whole in zip(
+            bits.vecdot(a[cut], b[cut], fmt, how, position=at, **as_environment(DRAWN)), dots, strict=True
+        ):
             np.testing.assert_array_equal(found, whole[cut])
     if how.inputs:
         return
-    sums = bits.sum(a, fmt, how, axis=2, **DRAWN)
+    sums = bits.sum(a, fmt, how, axis=2, **as_environment(DRAWN))
     for cut in grid:
         at = position(cut, shape[:2])
-        for found, whole in zip(bits.sum(a[cut], fmt, how, axis=2, position=at, **DRAWN), sums, strict=True):
+        for found, whole in zip(
+            bits.sum(a[cut], fmt, how, axis=2, position=at, **as_environment(DRAWN)), sums, strict=True
+        ):
             np.testing.assert_array_equal(found, whole[cut])
-    number = bits.sum(a[4:], fmt, how, axis=2, position=4 * 9, **DRAWN)
+    number = bits.sum(a[4:], fmt, how, axis=2, position=4 * 9, **as_environment(DRAWN))
     np.testing.assert_array_equal(number[0], sums[0][4:])
 
 

@@ -227,4 +227,5 @@ def test_sums_too_wide_for_float64(monkeypatch: pytest.MonkeyPatch) -> None:
     b = rng.integers(0, 0x7C00, (160, 24), dtype=np.uint16) | rng.integers(0, 2, (160, 24), dtype=np.uint16) << 15
     for accumulator in (amp("half"), amp("float", out_format="float32"), tensor_core("H100")):
         both_ways(monkeypatch, a, b, "float16", accumulator)
-        both_ways(monkeypatch, a.astype(np.uint16), b, "float16", accumulator, overflow="saturate")
+        saturating = Environment(overflow="saturate")
+        both_ways(monkeypatch, a.astype(np.uint16), b, "float16", accumulator, environment=saturating)

