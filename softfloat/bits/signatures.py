@@ -110,6 +110,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
     ),
     "Exponentials, logarithms and powers": (
         "exp", "exp2", "exp10", "expm1", "log", "log2", "log10", "log1p", "logaddexp", "logaddexp2", "pow", "cbrt", "hypot",
+        "nvidia_ex2", "nvidia_tanh",
     ),
     "Trigonometric and hyperbolic functions": (
         "sin", "cos", "tan", "asin", "acos", "atan", "atan2", "degrees", "radians", "sinh", "cosh", "tanh", "asinh", "acosh", "atanh",

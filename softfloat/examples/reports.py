@@ -243,7 +243,7 @@ def render(report: Report, console: Console) -> None:
     done = _number_of(len(report.steps), "step")
     if report.stopped is not None:
         console.print(Text(f"stopped after {done}: {report.stopped}", "bold red"))
-        if "OVERFLOW" in report.stopped:
+        if any(name in report.stopped for name in ("OVERFLOW", "OFLO")):  # as policies name it
             console.print("A smaller --loss-scaling-factor makes gradients smaller, which overflow most often.")
     if report.interrupted:
         console.print(Text(f"interrupted after {done}", "yellow"))

@@ -18,6 +18,7 @@ from softfloat import Position, bits
 from softfloat.accumulators import PRESETS, chunked, exact, fma, mul_add
 from softfloat.accumulators.accumulator import Reduction, Stage
 from softfloat.commands.accumulators import example_of
+from softfloat.engine import as_environment
 
 pytest.importorskip("dask", reason="needs the extra 'dask'")
 da = pytest.importorskip("dask.array", reason="needs the extra 'dask'")
@@ -165,7 +166,7 @@ def test_every_accumulator_in_chunks(name: str) -> None:
     a, b = (bits.encode(draw.normal(size=shape), fmt, overflow="saturate")[0] for shape in ((2, k), (k, 3)))
     ends = [stop for _, stop in bits.segments(how, k)]
     lengths = tuple(np.diff([0, ends[0], ends[-1]]).tolist())
-    whole, flags = bits.matmul(a, b, fmt, how, out_format="float32", flags="any", **SR)
+    whole, flags = bits.matmul(a, b, fmt, how, out_format="float32", flags="any", **as_environment(SR))
     with softfloat.environment(**SR):
         blocks = soft.from_codes(a, fmt, (1, lengths)), soft.from_codes(b, fmt, (lengths, 2))
         lazy = soft.matmul(*blocks, how, "float32")

@@ -22,7 +22,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import plain, products
+from softfloat.engine import as_environment, plain, products
 
 HALF, SINGLE, E5M2, E4M3 = softfloat.float16, softfloat.float32, softfloat.float8_e5m2, softfloat.float8_e4m3fn
 CASES: list[tuple[Format, Accumulator]] = [
@@ -93,11 +93,13 @@ def test_codes_and_flags(case: tuple[Format, Accumulator], options: dict[str, An
         x[places] = fmt.nan_code
         start, output = (None, c)[number % 2], (None, HALF)[number % 3 == 2]
         y = (b, spoilt_b)[number % 4 == 3]
-        assert_as_ever(lambda x=x, y=y, c=start, o=output: bits.matmul(x, y, fmt, how, c, out_format=o, **options))
+        assert_as_ever(
+            lambda x=x, y=y, c=start, o=output: bits.matmul(x, y, fmt, how, c, out_format=o, **as_environment(options))
+        )
         if number < 5:
-            assert_as_ever(lambda x=x: bits.matmul(x, b[:, 0], fmt, how, **options))
-            assert_as_ever(lambda x=x: bits.vecdot(x, a, fmt, how, **options))
-            assert_as_ever(lambda x=x: bits.sum(x, fmt, how, 1, **options))
+            assert_as_ever(lambda x=x: bits.matmul(x, b[:, 0], fmt, how, **as_environment(options)))
+            assert_as_ever(lambda x=x: bits.vecdot(x, a, fmt, how, **as_environment(options)))
+            assert_as_ever(lambda x=x: bits.sum(x, fmt, how, 1, **as_environment(options)))
 
 
 def test_infinities_and_signalling_nans_beside_them() -> None:

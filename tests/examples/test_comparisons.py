@@ -89,7 +89,7 @@ def test_ways_are_those_asked_for_and_partials_matter() -> None:
     float_partials, half_partials = (comparisons.methods(partials=kind, **options) for kind in ("float", "half"))
     assert [way.name for way in float_partials] == ["start", "half, stochastic"]
     assert float_partials[0] == half_partials[0]
-    assert float_partials[1].losses != half_partials[1].losses
+    assert float_partials[1].moved != half_partials[1].moved
     assert half_partials[1].loss == pytest.approx(float_partials[1].loss, rel=1e-3)
 
 

@@ -81,8 +81,8 @@ def test_method_1_divides_the_learning_rate() -> None:
     found, device = one_step(stochastic_rounding, "float16", "8", "--disable-stochastic-rounding")
     assert {p.dtype for triple in found.values() for p in triple} == {torch.float16}
     for before, after, gradient in found.values():
-        step = np.multiply(gradient.numpy(), -rate, dtype=np.float16)
-        assert np.array_equal(after.numpy(), np.add(before.numpy(), step, dtype=np.float16))
+        exact = before.double().numpy() - np.float64(rate) * gradient.double().numpy()  # rounded once
+        assert np.array_equal(after.numpy(), exact.astype(np.float16))
     plain, _ = one_step(stochastic_rounding, "float32", "8", "--loss-scaling-factor", "1")
     for name, (_, _, gradient) in found.items():
         difference = torch.linalg.vector_norm(gradient.float() / 256 - plain[name][2])
@@ -345,7 +345,7 @@ def test_a_trap_stops_the_training(json_wanted: bool) -> None:
     """A loss scale that overflows in the first step."""
     run = Run(float32_parameter_updates, "mixed", *SHORT, "--loss-scaling-factor", "1e6", *["--json"] * json_wanted)
     assert run.status == 1
-    words = ("OVERFLOW", "TwoConvolutions.dense", "backward")
+    words = ("OFLO", "TwoConvolutions.dense", "backward")
     if json_wanted:
         assert run.document["epochs"] == []
         assert run.document["accuracy"] is None
