@@ -49,7 +49,9 @@ def snippets(page: str) -> list[str]:
     return [x for x in found if ">>>" not in x]
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/howto/train_stochastic.md", "docs/howto/loss_scale.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/howto/train_stochastic.md", "docs/howto/loss_scale.md", "docs/howto/torch_mm.md"]
+)
 def test_snippets_run(page: str) -> None:
     """In the order of the page, from inside the clone, as a newcomer pastes them."""
     pytest.importorskip("torch")
