@@ -29,7 +29,7 @@ from softfloat.accumulators import (
     mul_add,
     tensor_core,
 )
-from softfloat.engine import lines, plain, ways
+from softfloat.engine import as_environment, lines, plain, ways
 
 
 @pytest.mark.sampled(3)
@@ -196,7 +196,7 @@ def test_special_operands_anywhere_in_a_counted_line(how: Accumulator, monkeypat
             for operand in (a, b):
                 before = operand[output, k]
                 operand[output, k] = special
-                for options in ({}, STOCHASTIC):
+                for options in ({}, as_environment(STOCHASTIC)):
                     counted_both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
                 operand[output, k] = before
 
@@ -214,7 +214,7 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
     try:
         for count in (1, 2):
             set_num_threads(count)
-            for options in ({}, STOCHASTIC):
+            for options in ({}, as_environment(STOCHASTIC)):
                 x, y = a[:, ::2], b[::-1, 1300:]
                 found = counted_both_ways(monkeypatch, x, y, fmt, how, function=bits.vecdot, **options)
                 assert found.inexact.max() > (1023 if options else 1100) or how.block > 1  # what a word holds, or more

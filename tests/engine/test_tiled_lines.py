@@ -21,7 +21,7 @@ from tiling_cases import (
     resolved,
 )
 
-from softfloat import Format, bits, engine, get_num_threads, set_num_threads
+from softfloat import Environment, Format, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import (
     Accumulator,
     amp,
@@ -265,7 +265,7 @@ def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pyte
     monkeypatch.setattr(small, "_batch", run)
     a, b = np.full((40, 24, 24), 0x3C00, np.uint16), np.full((40, 24, 24), 0x3C00, np.uint16)
     bits.matmul(a, b, "float16", how)
-    bits.matmul(a, b, "float16", how, seed=3, rounding="stochastic")
+    bits.matmul(a, b, "float16", how, environment=Environment(seed=3, rounding="stochastic"))
     bits.matmul(np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
     drawn_too = how == tensor_core("H100")
     assert [x is not None for x in served] == [how != pairwise("float16"), drawn_too, how != pairwise("float16")]
