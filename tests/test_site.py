@@ -23,15 +23,20 @@ CHECKOUT = Path(__file__).parent.parent
 DOCS = CHECKOUT / "docs"
 
 
-@pytest.fixture(scope="module")
-def pages() -> ModuleType:
-    pytest.importorskip("numpydoc", reason="the extra docs")
-    spec = importlib.util.spec_from_file_location("pages", DOCS / "pages.py")
+def module_of_docs(name: str, needed: str) -> ModuleType:
+    """A file of docs/, which is no package."""
+    pytest.importorskip(needed, reason="the extra docs")
+    spec = importlib.util.spec_from_file_location(name, DOCS / f"{name}.py")
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     return module
+
+
+@pytest.fixture(scope="module")
+def pages() -> ModuleType:
+    return module_of_docs("pages", "numpydoc")
 
 
 def test_every_page_is_linked_and_no_link_is_broken() -> None:
@@ -69,13 +74,7 @@ def test_what_newcomers_look_for_is_the_title_of_a_page(question: str) -> None:
 
 @pytest.fixture(scope="module")
 def words() -> ModuleType:
-    pytest.importorskip("sphinx", reason="the extra docs")
-    spec = importlib.util.spec_from_file_location("words", DOCS / "words.py")
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    return module
+    return module_of_docs("words", "sphinx")
 
 
 def test_the_first_use_of_a_word_is_a_link(words: Any) -> None:

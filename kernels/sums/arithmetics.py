@@ -164,6 +164,11 @@ class CarefulDraws(Arithmetic):
 class CarefulSingleDraws(Arithmetic):
     """The same to float32."""
 
+    settling = staticmethod(settling)
+
+    def _settled(self, nearest, error, noise):
+        return self.settling(self.turn, self.state, True)(nearest, error, noise)
+
     def product(self, a, b):
         """a * b, rounded, if it is not exact."""
         found, error = product_to_draw(a, b, self.stage.options)
@@ -171,12 +176,12 @@ class CarefulSingleDraws(Arithmetic):
         if error is None:
             return found
         self.observer.product(self.state, error.nonzero())
-        return settling(self.turn, self.state, True)(found, error, noise)
+        return self._settled(found, error, noise)
 
     def total(self, x, y):
         """x + y, rounded."""
         s, error = sum_and_error(x, y)
-        found = settling(self.turn, self.state, True)(s, error, self.one_and_random(RUNNING))
+        found = self._settled(s, error, self.one_and_random(RUNNING))
         self.observer.addition(self.state, Addition(x, found, error.nonzero()))
         return found
 
@@ -205,11 +210,8 @@ class QuickDraws(Arithmetic):
         """What a subtree before this one added up to. It was watched if it came quickly, and so was this one: but they may have come otherwise."""
         found = super().below()
         for x in (found, self.state[VALUE]):
-            self._watch(x)
+            watch_subnormal(self.turn, x, self.state, self.stage.manner)
         return found
-
-    def _watch(self, x):
-        watch_subnormal(self.turn, x, self.state, self.stage.manner)
 
     def total(self, x, y):
         """x + y, rounded."""
@@ -222,27 +224,10 @@ class QuickDraws(Arithmetic):
         return found
 
 
-class QuickSingleDraws(QuickDraws):
-    """The same to float32."""
+class QuickSingleDraws(CarefulSingleDraws):
+    """The same to float32. Nothing that is no zero reads as one."""
 
-    def product(self, a, b):
-        """a * b, rounded, if it is not exact."""
-        found, error = product_to_draw(a, b, self.stage.options)
-        noise = self.one_and_random(PRODUCT)
-        if error is None:
-            return found
-        self.observer.product(self.state, error.nonzero())
-        return quick_settling(self.turn, self.state, True)(found, error, noise)
-
-    def _watch(self, x):
-        """Nothing that is no zero reads as one."""
-
-    def total(self, x, y):
-        """x + y, rounded."""
-        s, error = sum_and_error(x, y)
-        found = quick_settling(self.turn, self.state, True)(s, error, self.one_and_random(RUNNING))
-        self.observer.addition(self.state, Addition(x, found, error.nonzero()))
-        return found
+    settling = staticmethod(quick_settling)
 
 
 class Whole(Arithmetic):

@@ -175,28 +175,27 @@ def run_line(
     found = described(planned)
     if found is None or (not planned.draws and a.size < LEAST_WORK):
         return None
-    order = "pairwise_of_numbers" if trees.are_leaves(planned, b) else "pairwise"
-    return _line(planned, found, order, (a, b), c, place, random, tally)
+    return _line(planned, found, (a,) if trees.are_leaves(planned, b) else (a, b), c, place, random, tally)
 
 
 def _line(
     planned: Program,
     found: Described,
-    order: str,
-    codes: tuple[Codes, Codes],
+    codes: tuple[Codes, ...],
     c: Codes | None,
     place: Place,
     random: Random,
     tally: Tally | None,
 ) -> tuple[Codes, Codes] | None:
+    """Sums of products of two operands, or of the numbers of one."""
     (length, count), parts = codes[0].shape, []
-    what = found.sum(order, "own", tally is not None)
+    what = found.sum("pairwise" if len(codes) > 1 else "pairwise_of_numbers", "own", tally is not None)
     size = 1 << max((length * count // (TILES * what.cells)).bit_length() - 1, 0)
     if not planned.draws and size >= SHORTEST and count < what.cells:
-        return _blocks(planned, found, order, codes, c, place, random, tally, size)
+        return _blocks(planned, found, codes, c, place, random, tally, size)
     operands = [lines.operand_of(x, planned, which) for which, x in enumerate(codes)]
-    given = [x for x in operands[: 1 if order == "pairwise_of_numbers" else 2] if x is not None]
-    if len(given) < (order == "pairwise") + 1:
+    given = [x for x in operands if x is not None]
+    if len(given) < len(codes):
         return None
     step = max(1, PIECE // (length * what.cells)) * what.cells
     for begin in range(0, count, step):
@@ -226,8 +225,7 @@ def _line(
 def _blocks(
     planned: Program,
     found: Described,
-    order: str,
-    codes: tuple[Codes, Codes],
+    codes: tuple[Codes, ...],
     c: Codes | None,
     place: Place,
     random: Random,
@@ -238,11 +236,11 @@ def _blocks(
     length, count = codes[0].shape
     done, told, flags = length // size * size, [], np.zeros(count, np.uint8)
 
-    def part(program: Program, of: tuple[Codes, ...], order: str, c: Codes | None = None) -> Codes | None:
+    def part(program: Program, of: tuple[Codes, ...], c: Codes | None = None) -> Codes | None:
         nonlocal flags
         own = None if tally is None else Tally.room((of[0].shape[1],), np.float32)
         program = replace(program, length=len(of[0]))
-        made = _line(program, found, order, (of[0], of[-1]), c, place, random, own)
+        made = _line(program, found, of, c, place, random, own)
         if made is None:
             return None
         flags = flags | np.bitwise_or.reduce(made[1].reshape(-1, count), axis=0)
@@ -254,15 +252,14 @@ def _blocks(
         found: Codes = x[:done].reshape(-1, size, count).transpose(1, 0, 2).reshape(size, -1)
         return found
 
-    given = codes[: 1 if order == "pairwise_of_numbers" else 2]
-    of_parts = [part(planned, tuple(apart(x) for x in given), order)]
+    of_parts = [part(planned, tuple(apart(x) for x in codes))]
     if done < length:
-        of_parts.append(part(planned, tuple(x[done:] for x in given), order))
+        of_parts.append(part(planned, tuple(x[done:] for x in codes)))
     sums = [x for x in of_parts if x is not None]
     if len(sums) < len(of_parts):
         return None
     inner = replace(planned, formats=(planned.partials,) * 2, reading=(planned.entry,) * 2)
-    total = part(inner, (np.concatenate(sums),), "pairwise_of_numbers", c)
+    total = part(inner, (np.concatenate(sums),), c)
     if total is None:
         return None
     if tally is not None:
