@@ -3,21 +3,17 @@
 import numpy as np
 
 from . import jit
-from .counted_draws import COUNTED_TURNS, counting_again
 from .counted_units import counting_tile, turns_at_once
-from .counting_steps import counting_exact_step, counting_tiles, drawn_counting
-from .jit import copy_first, flat, in_rows, scratch, viewed
+from .counting_steps import counting_exact_step, counting_tiles
+from .jit import flat, viewed
 from .lanes import tile
-from .noise import drawing
 from .paired import LAYOUTS, LONE_LANES
-from .redrawn import SITES
 from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
     COUNTS,
     GREATEST,
     LEAST,
-    LEFT_OPEN,
     OVERFLOW,
     OVERFLOWED,
     UNDERFLOW,
@@ -26,7 +22,7 @@ from .steps import (
 )
 from .tiles import COUNTED_ROWS, QUICK, REST, VAIN, take_counts
 from .unit_loops import Kind
-from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
+from .vectors import LANES
 
 
 @jit.once
@@ -118,76 +114,6 @@ def _blocks(kind, carrier, block, planes, layout, options):
                 b_at += count * block * b_cells
 
     return jit.compiled(counted_blocks_chain_loop)
-
-
-@jit.once
-def drawn(operation, options, layout):
-    """loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
-
-    As `paired.drawn`, of panels of ROWS vectors; additions are counted in a state of COUNTED_SLOTS. Every turn is taken with care.
-    """
-    lanes = LANES[np.float32]
-    slots = VALUE, COUNTS, LEAST, GREATEST, *options.slots, OVERFLOWED
-    every = tile(
-        ("paired counted drawn", operation, options), drawn_counting(operation, options), np.float32, slots,
-        Numbers._fields, kind=LAYOUTS[layout],
-    )  # fmt: skip
-    planes, draw_turns, counted_again = (
-        len(SITES[operation]),
-        drawing(*SITES[operation]),
-        counting_again(operation, options.daz, options.of_nan),
-    )
-    cells = ROWS * lanes
-    b_cells, b_lane = (cells, 1) if layout == "paired" else (1, 0)
-    state_size, noise_size = COUNTED_SLOTS * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
-
-    def counted_drawn_loop(
-        state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream
-    ):
-        turns = a.shape[2]
-        flat_a, flat_b = flat(a), flat(b)
-        saved = scratch(state_size, np.float32)
-        noise = scratch(noise_size, np.float32)
-        noises = in_rows(viewed(noise, np.uint32), planes + 1)
-        pairs = viewed(noise, np.uint64)
-        passed = step % STEPS_OF_A_BLOCK if apart == 1 else 0  # numbers of the first block that others took
-        for panel in range(state.shape[0]):
-            mine = state[panel]
-            happened = viewed(mine, np.int32)
-            open_ones = happened[LEFT_OPEN * cells : (LEFT_OPEN + 1) * cells]
-            corner, waiting = first + panel * cells * stride, 0
-            for reached in range(-passed, turns, STEPS_OF_A_BLOCK):
-                done = max(reached, 0)
-                some, skipped = min(reached + STEPS_OF_A_BLOCK, turns) - done, done - reached
-                number = step + done * apart
-                draw_turns(pairs, number, apart, some, corner, lanes * stride, stride, width, key, stream)
-                if waiting + some > COUNTED_TURNS:
-                    take_counts(happened, cells, False)
-                    waiting = 0
-                waiting += some
-                copy_first(saved, mine, state_size)
-                a_at, b_at = (panel * turns + done) * cells, ((panel if b_lane else 0) * turns + done) * b_cells
-                every(flat_a, a_at, 0, flat_b, b_at, 0, noise[skipped * cells :], mine, numbers, some)
-                left = 0
-                for cell in range(cells):
-                    left |= open_ones[cell]
-                if left >= 0:
-                    continue
-                for cell in range(cells):
-                    if open_ones[cell] >= 0:
-                        continue
-                    open_ones[cell] = 0
-                    if panel * cells + cell >= count:
-                        continue
-                    a_on, b_on = a_at + cell, b_at + cell * b_lane
-                    counted_again(
-                        mine, happened, saved, cell, flat_a[a_on : a_on + some * cells : cells],
-                        flat_b[b_on : b_on + some * b_cells : b_cells], noises[:, skipped * cells + cell :: cells],
-                        np.uint64(corner + cell * stride), number, apart, ints, floats, width, key, stream,
-                    )  # fmt: skip
-            take_counts(happened, cells, False)
-
-    return jit.compiled(counted_drawn_loop)
 
 
 @jit.once

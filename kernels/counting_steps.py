@@ -5,24 +5,16 @@ import numpy as np
 from .jit import referable, row, stand_alone, viewed
 from .lanes import guarded_tile, tile
 from .one_by_one import (
-    DRAWN_SINGLES,
-    drawn_total,
-    is_sure,
-    product_to_draw,
-    settling,
     single_fused,
     single_product,
     single_sum,
 )
 from .quick_steps import (
-    AROUND,
-    EXACT,
     SPLIT,
     is_lifted,
     is_tiny,
     never,
     quickly,
-    quickly_drawn,
     round_half_bits,
     split_product,
     splits,
@@ -40,7 +32,6 @@ from .steps import (
     IN_COUNTS,
     INEXACT,
     LEAST,
-    LEFT_OPEN,
     LOWEST_BIT,
     NEAR_ZERO,
     OVERFLOW,
@@ -52,22 +43,17 @@ from .steps import (
     TIE,
     UNDERFLOW,
     VALUE,
-    Manner,
     Numbers,
     block_sum,
     bounded,
-    drawn,
     drawn_half,
     exact_fma,
     exact_product,
     exact_sum,
-    fused_and_error,
     in_phases,
-    random_number,
     rounded,
     split,
     stored_half,
-    sum_and_error,
     whole_block,
     without_subnormals,
 )
@@ -153,76 +139,6 @@ def quick_counting_step(operation, manner):
     return step
 
 
-def drawn_counted_sum(tile, x, y, noise, state, options):
-    """x + y of numbers as they are read, rounded stochastically as `steps.drawn` does; the addition of y to x is counted."""
-    return drawn_counted(tile, x, *sum_and_error(y, x), noise, state, options)
-
-
-def drawn_counted(tile, x, s, error, noise, state, options):
-    """The same of s + error, the sum."""
-    nothing = x.all_of(0.0)
-    own = state | {INEXACT: nothing, OVERFLOW: nothing}
-    total = drawn(tile, s, error, noise, own, options, True)
-    after = without_subnormals(tile, total, options)
-    alive = s.magnitude() < np.inf
-    over = own[OVERFLOW].bits().nonzero() if options.saturate else after.magnitude() > tile.parameter("largest")
-    over = (over | after.differs(after)) & alive  # NaN where the format has no infinities
-    lost, changed = own[INEXACT].bits(), s.differs(x) | error.nonzero()
-    for slot in (UNDERFLOW, LEFT_OPEN):
-        state[slot] = own[slot]
-    if options.saturate:
-        state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
-    happened = {ROUNDED: alive & (over | lost.nonzero()), OVERFLOWED: over}
-    happened[SWAMPED] = alive & changed & after.equals(x)
-    count(state, happened)
-    note_extremes(state, after, options.of_nan)
-    return total
-
-
-def drawn_counting_step(operation, options):
-    """Multiply-adds rounded stochastically; what 16 random bits leave open is told, as `steps.drawn` does. Counts are in one word of COUNTS."""
-
-    def step(tile, row, state):
-        before, noise = without_subnormals(tile, state[VALUE], options), random_number(tile, row)
-        if operation == "mul_add":
-            own = state | {INEXACT: before.all_of(0.0)}
-            product, lost = product_to_draw(tile.a(row), tile.b(), options)
-            product = drawn(tile, product, lost, random_number(tile, row, 1), own, options, True)
-            count(state, {INEXACT: own.pop(INEXACT).bits().nonzero()})
-            state |= {slot: own[slot] for slot in own if slot != COUNTS}
-            product = without_subnormals(tile, product, options)
-            state[VALUE] = drawn_counted_sum(tile, before, product, noise, state, options)
-        else:
-            s, error = fused_and_error(tile.a(row), tile.b(), before, options.wide)
-            state[VALUE] = drawn_counted(tile, before, s, error, noise, state, options)
-        return state
-
-    return step
-
-
-def drawn_single_counting_step(operation):
-    """The same of sums in float32, none of which overflows."""
-
-    def step(tile, row, state):
-        before = state[VALUE]
-        state[VALUE], lost, lost_before = drawn_total(
-            operation, tile, row, before, settling(tile, state, is_sure(operation))
-        )
-        if lost_before is not None:
-            count(state, {INEXACT: lost_before})
-        counted_addition(state, None, before, lost, state[VALUE])
-        return state
-
-    return step
-
-
-def drawn_counting(operation, options):
-    """The step, with care, of an operation of DRAWN_STEPS."""
-    return (
-        drawn_single_counting_step(operation) if operation in DRAWN_SINGLES else drawn_counting_step(operation, options)
-    )
-
-
 def single_counting_step(operation, manner):
     """The same of sums in float32, which the CPU rounds, but for overflows: these are seen by what is left (`counting_tiles`)."""
 
@@ -300,28 +216,6 @@ def split_counting_tile(name, operation, manner, rows):
         (*name, "split"), split_counting_step(manner), fails, counting_step(operation, manner), np.float32,
         (INEXACT, *manner.slots, OVERFLOWED), {}, Numbers._fields, rows, 1.0, (VALUE, COUNTS, LEAST, GREATEST), rows,
     )  # fmt: skip
-
-
-def quick_drawn_counting_step(operation, family, options):
-    """The same, of numbers that `quick_steps.quickly_drawn` rounds: sums to odd first, which says whether they are numbers of the format."""
-    manner, exact = Manner(family, daz=options.daz, wide=options.wide), AROUND if options.wide else EXACT
-
-    def step(tile, row, state):
-        before, a, b = state[VALUE], tile.a(row), tile.b()
-        watch_subnormal(tile, before, state, manner)
-        if operation == "fma":
-            x = exact_fma(tile, a, b, before, manner)
-        else:
-            product = exact_product(tile, a, b, manner)
-            term = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, False, exact)
-            count(state, {INEXACT: term.apart_from(product)})
-            x = exact_sum(tile, term, before, manner)
-        after = quickly_drawn(tile, x, tile.noise(row).bits(), state, family, False, AROUND)
-        counted_addition(state, None, before, after.apart_from(x), after)
-        state[VALUE] = after
-        return state
-
-    return step
 
 
 def counting_watches(manner):

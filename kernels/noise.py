@@ -1,24 +1,20 @@
 """Random numbers of a tile's roundings, written out in `lanes.Vector`s: Philox for many outputs at a time."""
 
-from functools import cache
-
 import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic
 
-from .jit import copy_first, kernel, referable
 from .lanes import Tile
 from .prng import DOT_PLANE
-from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, Vector, named
+from .vectors import LANES, ROWS, Vector, named
 
 _INDEX = ir.IntType(64)
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
 LOW_WORD = 0xFFFFFFFF
 ROWS_AT_ONCE = 2  # in registers
 GROUPS = 2  # of these are written out, in a loop: all of them take twice as long to compile, one runs slower
-BRIEFLY = 1, 1  # the same where compiling counts
 
 
 def _philox(outputs, where, stream, keys):
@@ -35,7 +31,7 @@ def _philox(outputs, where, stream, keys):
     return words
 
 
-def filling(carrier, at_once=ROWS_AT_ONCE, groups=GROUPS):
+def filling(carrier):
     """function(noise, at, site, block, index, row_stride, column_stride, width, key, stream): a tile's next eight roundings' random bits.
 
     The top 16, or `width` if these are fewer, as integers as wide as the carrier. noise is a flat array of uint64, from `at`
@@ -81,10 +77,12 @@ def filling(carrier, at_once=ROWS_AT_ONCE, groups=GROUPS):
             kept_bits = splat(kept if apart == 1 else builder.mul(kept, constant(0x0000000100000001)))
             count = ir.Constant(ir.VectorType(_INDEX, pairs), list(range(0, apart * pairs, apart)))
             columns = Vector(builder, count) * splat(column_step)
-            with cgutils.for_range(builder, constant(ROWS // (at_once * groups))) as loop:
-                for group in range(groups):
-                    start = builder.add(builder.mul(loop.index, constant(at_once * groups)), constant(group * at_once))
-                    rows = [builder.add(start, constant(row_)) for row_ in range(at_once)]
+            with cgutils.for_range(builder, constant(ROWS // (ROWS_AT_ONCE * GROUPS))) as loop:
+                for group in range(GROUPS):
+                    start = builder.add(
+                        builder.mul(loop.index, constant(ROWS_AT_ONCE * GROUPS)), constant(group * ROWS_AT_ONCE)
+                    )
+                    rows = [builder.add(start, constant(row_)) for row_ in range(ROWS_AT_ONCE)]
                     outputs = []
                     for row_ in rows:
                         even = columns + splat(builder.add(first, builder.mul(row_step, row_)))
@@ -105,71 +103,4 @@ def filling(carrier, at_once=ROWS_AT_ONCE, groups=GROUPS):
 
         return signature, codegen
 
-    return named(fill_noise, ("noise", carrier.__name__, at_once, groups))
-
-
-@cache
-def drawing(*sites, briefly=False):
-    """kernel(noise, number, apart, count, first, row_stride, column_stride, width, key, stream): random bits of a tile's next turns.
-
-    noise is flat, of uint64: as many blocks of STEPS_OF_A_BLOCK turns as there are sites, whose roundings they are for, and
-    room for one more. The turns have the numbers number + n * apart. Where apart is 1 they are of one block of numbers and
-    lie where they lie in it; else one after the other. `briefly`: it compiles in half the time, and runs slower.
-    """
-    fill_noise = filling(np.float32, *(BRIEFLY if briefly else ()))
-    planes, first_site, last_site = len(sites), sites[0], sites[-1]
-
-    @kernel
-    def draw_turns(noise, number, apart, count, first, row_stride, column_stride, width, key, stream):
-        plane_size = noise.size // (planes + 1)
-        cells = plane_size // STEPS_OF_A_BLOCK
-        for plane in range(planes):
-            site, turn = last_site if plane else first_site, 0
-            while turn < count:
-                block = (number + turn * apart) // STEPS_OF_A_BLOCK
-                start = (plane if apart == 1 else planes) * plane_size
-                fill_noise(noise, start, site, block, first, row_stride, column_stride, width, key, stream)
-                if apart == 1:
-                    break
-                while turn < count and (number + turn * apart) // STEPS_OF_A_BLOCK == block:
-                    source = noise[start + (number + turn * apart) % STEPS_OF_A_BLOCK * cells :]
-                    copy_first(noise[plane * plane_size + turn * cells :], source, cells)
-                    turn += 1
-
-    return referable(draw_turns, *sites, briefly)
-
-
-@cache
-def drawing_many(site, rounds, last_site):
-    """As `drawing`, of turns that begin blocks of eight and take so many random numbers of a site each, and then one of the last site.
-
-    noise has as many blocks of turns, for the first, second ... number of each, and room for one more.
-    """
-    fill_noise = filling(np.float32)
-
-    @kernel
-    def draw_turns(noise, number, apart, count, first, row_stride, column_stride, width, key, stream):
-        plane_size = noise.size // (rounds + 2)
-        cells, spare = plane_size // STEPS_OF_A_BLOCK, (rounds + 1) * plane_size
-        begin = number // STEPS_OF_A_BLOCK
-        for part in range(rounds + 1):
-            of_last = part == rounds
-            block = begin if of_last else begin * rounds + part
-            fill_noise(
-                noise,
-                spare,
-                last_site if of_last else site,
-                block,
-                first,
-                row_stride,
-                column_stride,
-                width,
-                key,
-                stream,
-            )
-            for place in range(STEPS_OF_A_BLOCK):
-                which = part * STEPS_OF_A_BLOCK + place
-                plane, turn = (rounds, place) if of_last else (which % rounds, which // rounds)
-                copy_first(noise[plane * plane_size + turn * cells :], noise[spare + place * cells :], cells)
-
-    return referable(draw_turns, site, rounds, last_site)
+    return named(fill_noise, ("noise", carrier.__name__))

@@ -12,13 +12,10 @@ from .steps import (
     UNDECIDED,
     VALUE,
     between,
-    drawn,
     exact_fma,
     exact_product,
     exact_sum,
-    fused_and_error,
     product_and_error,
-    random_number,
     rounded,
     sum_and_error,
     to_odd,
@@ -231,46 +228,15 @@ STEPS = {
 # -- rounded stochastically ------------------------------------------------------------------------------------------
 
 
-def drawn_fma_step(options, watchful):
-    """A fused multiply-add. `options` are Draws."""
-
-    def step(tile, row, state):
-        c = without_subnormals(tile, state[VALUE], options)
-        s, error = fused_and_error(tile.a(row), tile.b(), c, options.wide)
-        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
-        return state
-
-    return step
-
-
 def product_to_draw(a, b, options):
     """A product, and what the multiplication lost, None if that is nothing."""
     return product_and_error(a, b) if options.wide else (a * b, None)
-
-
-def drawn_mul_add_step(options, watchful):
-    """A product and a sum, each with a random number of its own."""
-
-    def step(tile, row, state):
-        product, lost = product_to_draw(tile.a(row), tile.b(), options)
-        product = drawn(tile, product, lost, random_number(tile, row, 1), state, options, watchful)
-        product, c = (without_subnormals(tile, x, options) for x in (product, state[VALUE]))
-        s, error = sum_and_error(product, c)
-        state[VALUE] = drawn(tile, s, error, random_number(tile, row), state, options, watchful)
-        return state
-
-    return step
 
 
 LEAST_SCALED = 23 << 23  # an exponent field; what is smaller is exact
 PER_UNIT = (2 * 127 + 23) << 23  # less an exponent field: the reciprocal of a unit in the last place
 OPEN_FROM, OPEN_TO = 2.0 - UNDECIDED - MARGIN, 2.0 + MARGIN
 """Where 1 + U and a fraction of a unit, U having 16 bits so far, do not tell yet whether they reach 2."""
-
-
-def is_sure(operation):
-    """Whether the errors of an operation on float32 are its own, none of them rounded."""
-    return operation != "single_fma"
 
 
 def drawn_single(tile, s, error, noise, sure):
@@ -291,23 +257,6 @@ def drawn_single(tile, s, error, noise, sure):
     return (reached >= 2.0).choose(low + 1, low).floats(), reached
 
 
-def drawn_total(operation, tile, row, c, settle):
-    """(the sum after a product, lanes where it is inexact, and where the product is, or None), each rounding by settle(nearest, error, noise)."""
-    a, b, noise = tile.a(row), tile.b(), random_number(tile, row)
-    if operation == "single_fma":
-        total, rest = sum_and_error(a.double() * b.double(), c.double())
-        x = to_odd(total, rest)
-        s = x.single()
-        error = x - s.double()
-        return settle(s, error.single(), noise), error.nonzero(), None
-    product, lost = a * b, None
-    if operation == "single_mul_add":
-        error = a.fused(b, product * -1.0)
-        product, lost = settle(product, error, random_number(tile, row, 1)), error.nonzero()
-    s, error = sum_and_error(product, c)
-    return settle(s, error, noise), error.nonzero(), lost
-
-
 def settling(tile, state, sure):
     """What rounds a sum in float32 by 16 random bits, and notes in LEFT_OPEN where these leave it open."""
 
@@ -322,26 +271,3 @@ def settling(tile, state, sure):
         return z
 
     return settle
-
-
-def drawn_single_step(operation):
-    """A maker of steps of sums in float32."""
-
-    def make(options, watchful):
-        def step(tile, row, state):
-            state[VALUE], lost, lost_before = drawn_total(
-                operation, tile, row, state[VALUE], settling(tile, state, is_sure(operation))
-            )
-            if watchful:
-                note_inexact(state, lost if lost_before is None else lost | lost_before)
-            return state
-
-        return step
-
-    return make
-
-
-DRAWN_SINGLES = "single_fma_of_narrow", "single_fma", "single_mul_add"
-"""Operations on float32: of numbers whose products are exact there, which rounding does not change, and of any."""
-DRAWN_STEPS = {"fma": drawn_fma_step, "mul_add": drawn_mul_add_step}
-DRAWN_STEPS |= {operation: drawn_single_step(operation) for operation in DRAWN_SINGLES}

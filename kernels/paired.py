@@ -12,7 +12,7 @@ from functools import cache
 import numpy as np
 from llvmlite import ir
 
-from . import compensated_draws, jit
+from . import jit
 from .accumulate import (
     RUNNING,
     STORE,
@@ -23,18 +23,13 @@ from .accumulate import (
     round_drawn_projected_row,
     round_drawn_row,
 )
-from .carrier import source_of
-from .compensated_draws import ERRORS, CompensatedDraws, drawn_step
 from .gathered import TURNS
-from .jit import copy_first, copy_row, fill_row, flat, in_rows, kernel, row, scratch, viewed
+from .jit import copy_row, fill_row, flat, kernel, row, viewed
 from .lanes import Tile, tile
-from .noise import drawing
-from .one_by_one import DRAWN_STEPS, STEPS, note_inexact, rounded_sum, single_sum
-from .redrawn import SITES, carrying
+from .one_by_one import STEPS, note_inexact, rounded_sum, single_sum
 from .rounding import target_of
 from .steps import (
     INEXACT,
-    LEFT_OPEN,
     OVERFLOW,
     SLOTS,
     UNDERFLOW,
@@ -45,7 +40,7 @@ from .steps import (
 from .tiles import WATCH
 from .unit_loops import Kind
 from .units import MAKERS, UnitNumbers, slots_of
-from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK, load
+from .vectors import LANES, ROWS, load
 
 
 class Paired(Tile):
@@ -281,111 +276,6 @@ def stored_noise():
                 draw_row(noise[panel, turn], corner, stride, STORE, step + turn, key, stream, width)
 
     return jit.compiled(stored_noise_loop)
-
-
-def _drawn_parts(operation, daz):
-    """(maker of a step, a turn done again, random numbers of a turn, what draws them, slots that it keeps beside) of an operation."""
-    if isinstance(operation, CompensatedDraws):
-        numbers, draw = operation.additions + 1, compensated_draws.drawing(operation)
-        return drawn_step(operation), compensated_draws.again(operation, daz), numbers, draw, (ERRORS,)
-    sites = SITES[operation]
-    return DRAWN_STEPS[operation], carrying(operation, daz), len(sites), drawing(*sites), ()
-
-
-@jit.once
-def drawn(operation, options, layout, records=False):
-    """loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream).
-
-    As `chain`, for multiply-adds and compensated sums rounded stochastically; `options` are Draws. Those of compensated sums begin
-    with the first numbers of their stages.
-    `step` is the number of the first product, `apart` how far the next one's is from it; outputs are numbers first + n * stride of
-    the call, `count` of them. As in `drawn_tiles.stochastic`, what 16 random bits leave open is done again with all of them. `records`: the
-    state after every product goes to kept, as `chain` says; else kept is any array.
-    """
-    lanes = LANES[np.float32]
-    make, turn_again, planes, draw_turns, carried = _drawn_parts(operation, options.daz)
-    noted, carries = options.slots, len(carried) > 0
-    watchful, brief = (
-        tile(
-            ("paired drawn", operation, options, watches), make(options, watches), np.float32,
-            (VALUE, *((INEXACT,) if watches else ()), *noted, *carried), Numbers._fields,
-            shared=() if watches else (LEFT_OPEN,), kind=LAYOUTS[layout],
-        )
-        for watches in (True, False)
-    )  # fmt: skip
-    cells = ROWS * lanes
-    b_cells = cells if layout == "paired" else 1
-    saved_size, noise_size = (SLOTS if carries else LEFT_OPEN) * cells, (planes + 1) * STEPS_OF_A_BLOCK * cells
-
-    def drawn_loop(state, a, b, kept, numbers, ints, floats, first, stride, step, apart, count, width, key, stream):
-        source, target = source_of(ints, floats), target_of(ints, floats)
-        turns = a.shape[2]
-        flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
-        saved = scratch(saved_size, np.float32)
-        before = viewed(saved, np.int32)
-        noise = scratch(noise_size, np.float32)
-        noises = in_rows(viewed(noise, np.uint32), planes + 1)
-        pairs = viewed(noise, np.uint64)
-        passed = step % STEPS_OF_A_BLOCK if apart == 1 else 0  # numbers of the first block that others took
-        for panel in range(state.shape[0]):
-            mine = state[panel]
-            happened = viewed(mine, np.int32)
-            open_ones = happened[LEFT_OPEN * cells :]
-            a_at = panel * turns * cells
-            b_at = panel * turns * b_cells if b_cells > 1 else 0
-            corner = first + panel * cells * stride
-            known, drawn_to = False, 0
-            done = 0
-            while done < turns:
-                place = (passed + done) % STEPS_OF_A_BLOCK
-                if done == drawn_to:
-                    drawn_to = min(done + STEPS_OF_A_BLOCK - place, turns)
-                    number = step + done * apart
-                    draw_turns(
-                        pairs, number, apart, drawn_to - done, corner, lanes * stride, stride, width, key, stream
-                    )
-                some = 1 if records else drawn_to - done
-                copy_first(saved, mine, saved_size)
-                beside = noise[place * cells :]
-                known = known or all_inexact(happened, cells)
-                left = -1
-                if known:
-                    brief(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, some)
-                    left = 0
-                    for lane in range(lanes):
-                        left |= open_ones[lane]
-                        open_ones[lane] = 0
-                    if left < 0:
-                        copy_first(mine, saved, saved_size)
-                if left < 0:
-                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, beside, mine, numbers, some)
-                    for cell in range(cells):
-                        if open_ones[cell] >= 0:
-                            continue
-                        open_ones[cell] = 0
-                        if panel * cells + cell >= count:
-                            continue
-                        output = np.uint64(corner + cell * stride)
-                        z, seen = np.float64(saved[cell]), 0
-                        e = np.float64(saved[ERRORS * cells + cell]) if carries else 0.0
-                        for turn in range(some):
-                            x = np.float64(flat_a[a_at + turn * cells + cell])
-                            y = np.float64(flat_b[b_at + (turn * cells + cell if b_cells > 1 else turn)])
-                            own, k = noises[:, (place + turn) * cells + cell], step + (done + turn) * apart
-                            z, e, raised = turn_again(x, y, z, e, own, output, k, source, target, width, key, stream)
-                            seen |= raised
-                        mine[cell] = z
-                        if carries:
-                            mine[ERRORS * cells + cell] = e
-                        happened[UNDERFLOW * cells + cell] = before[UNDERFLOW * cells + cell] | (seen & 2)
-                        happened[OVERFLOW * cells + cell] = before[OVERFLOW * cells + cell] | (seen & 4)
-                if records:
-                    copy_first(flat_kept[done * mine.size :], mine, saved_size)
-                done += some
-                a_at += some * cells
-                b_at += some * b_cells
-
-    return jit.compiled(drawn_loop)
 
 
 @jit.once

@@ -9,15 +9,12 @@ from llvmlite import ir
 from .fast import has_feature
 from .lanes import guarded_tile, tile
 from .one_by_one import (
-    DRAWN_SINGLES,
     HARMLESS,
     OPEN_FROM,
     OPEN_TO,
     STEPS,
     drawn_single,
-    drawn_total,
     in_direction,
-    is_sure,
 )
 from .steps import (
     BY_BITS,
@@ -225,7 +222,7 @@ def drawn_product(tile, a, b, wide):
     return (a.times_toward("zero", b) if tile.directed else a * b), drawn_from(tile)
 
 
-def quickly_drawn(tile, s, noise, state, family, roomy, exact, lifted=False):
+def quickly_drawn(tile, s, noise, state, family, exact, lifted):
     """A number of float32 rounded stochastically: random bits are added to those that rounding takes away, and these are cut.
 
     There are 16 random bits so far, fewer of a half, and the exact value lies where `exact` says. This settles the result where
@@ -243,40 +240,10 @@ def quickly_drawn(tile, s, noise, state, family, roomy, exact, lifted=False):
     y = (moved & ~tile.integer("below")).floats()
     unit = tile.integer("noise_unit")
     state[TIE] = state[TIE].bits().at_most((moved + unit) & tile.integer("below"))
-    state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
-    if not roomy:
-        state[OVERFLOW] = (y.magnitude() > tile.parameter("largest")).choose(0, state[OVERFLOW].bits())
+    twice = s.bits() + s.bits()
+    state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(twice - 1)
+    state[OVERFLOW] = state[OVERFLOW].bits().at_least(twice)
     return y
-
-
-def quick_drawn_fma_step(family, options):
-    """A fused multiply-add of the CPU, toward zero if it can, and random bits. `options` are Draws."""
-    lift = lift_of(family)
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.scaled_b(lift), state[VALUE]
-        s = a.fused_toward("zero", b, c) if tile.directed else a.fused(b, c)
-        noise = tile.noise(row).bits()
-        state[VALUE] = quickly_drawn(tile, s, noise, state, family, options.roomy, drawn_from(tile), lift > 1)
-        return state
-
-    return step
-
-
-def quick_drawn_mul_add_step(family, options):
-    """A product and a sum, each with random bits of its own. Products are exact, unless they are wide."""
-    lift, roomy = lift_of(family), options.roomy
-
-    def step(tile, row, state):
-        product, exact = drawn_product(tile, tile.a(row), tile.scaled_b(lift), options.wide)
-        product = quickly_drawn(tile, product, tile.noise(row, 1).bits(), state, family, roomy, exact, lift > 1)
-        c = state[VALUE]
-        s = product.plus_toward("zero", c) if tile.directed else product + c
-        noise = tile.noise(row).bits()
-        state[VALUE] = quickly_drawn(tile, s, noise, state, family, roomy, drawn_from(tile), lift > 1)
-        return state
-
-    return step
 
 
 def quick_settling(tile, state, sure):
@@ -291,37 +258,19 @@ def quick_settling(tile, state, sure):
     return settle
 
 
-def quick_drawn_single_step(operation):
-    """A maker of quick steps of sums in float32, which note what is left open in one word."""
-
-    def make(family, options):
-        def step(tile, row, state):
-            settle = quick_settling(tile, state, is_sure(operation))
-            state[VALUE], *_ = drawn_total(operation, tile, row, state[VALUE], settle)
-            return state
-
-        return step
-
-    return make
-
-
-QUICK_DRAWN_STEPS = {"fma": quick_drawn_fma_step, "mul_add": quick_drawn_mul_add_step}
-QUICK_DRAWN_STEPS |= {operation: quick_drawn_single_step(operation) for operation in DRAWN_SINGLES}
-
-
-def drawn_watches(family, roomy, lifted=False):
+def drawn_watches(family, lifted):
     """The slots that these steps watch with, and the bits they begin with."""
     if family == "float32":
         return {TIE: -1}
     if family == "half":
-        return beginning(not roomy) if lifted else HALF_WATCHES
-    return dict.fromkeys((TIE, NEAR_ZERO) + (OVERFLOW,) * (not roomy), -1)
+        return beginning(noted=True) if lifted else HALF_WATCHES
+    return {TIE: -1, NEAR_ZERO: -1, OVERFLOW: 0}
 
 
-def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False, sure=True):
+def draw_went_wrong(family, drawn, sure, lifted):
     """Whether a quick step was at a boundary of the rounding, met an overflow, or a number about as small as the smallest normal one.
 
-    `drawn` tells of a tile where exact sums may lie, `sure` of operations on float32 what `is_sure` says.
+    `drawn` tells of a tile where exact sums may lie; `sure` are float32's errors that are none of them rounded. Halves may come `lifted`.
     """
 
     def wrong_half(tile, state):
@@ -333,9 +282,8 @@ def draw_went_wrong(family, roomy, drawn=drawn_from, lifted=False, sure=True):
         normal, unit = tile.integer("normal"), tile.integer("noise_unit")
         found = state[TIE].bits().below(unit) if drawn(tile) == ABOVE else ~unit.below(state[TIE].bits())
         found = found | state[NEAR_ZERO].bits().below(normal + normal)
-        if not roomy:
-            found = found | state[OVERFLOW].bits().is_zero()
-        return found.anywhere()
+        largest = tile.integer("largest")
+        return (found | (largest + largest).below(state[OVERFLOW].bits())).anywhere()
 
     def wrong_single(tile, state):
         window = tile.parameter("undecided").bits() if sure and tile.directed else OPEN_BITS

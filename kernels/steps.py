@@ -208,7 +208,6 @@ class Draws(NamedTuple):
     """How a stage rounds stochastically, as far as code hangs on it."""
 
     saturate: bool = False  # overflows become the largest number
-    roomy: bool = False  # no sum can overflow
     daz: bool = False
     ftz: bool = False
     of_nan: bool = False  # as Manner's, and what follows
@@ -217,7 +216,7 @@ class Draws(NamedTuple):
     @property
     def slots(self):
         """What its steps note beside INEXACT."""
-        return (UNDERFLOW, *(OVERFLOW,) * (self.saturate and not self.roomy), LEFT_OPEN)
+        return (UNDERFLOW, *(OVERFLOW,) * self.saturate, LEFT_OPEN)
 
 
 def without_subnormals(tile, x, manner):
@@ -409,17 +408,10 @@ def drawn(tile, s, error, noise, state, options, watchful):
     state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | flushed
-    if not options.roomy:
-        over = z > tile.parameter("largest")
-        if options.saturate:
-            state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-        z = over.choose(tile.parameter("beyond_positive"), z)
-    return z.with_sign(s)
-
-
-def random_number(tile, row, plane=0):
-    """1 + the 16 random bits of this turn and row."""
-    return (tile.noise(row, plane).bits() << 7 | ONE).floats()
+    over = z > tile.parameter("largest")
+    if options.saturate:
+        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
+    return over.choose(tile.parameter("beyond_positive"), z).with_sign(s)
 
 
 # -- blocks ----------------------------------------------------------------------------------------------------------

@@ -121,6 +121,10 @@ class Vector:
         mask = ir.Constant(ir.VectorType(ir.IntType(32), count), places)
         return self._new(self.builder.shuffle_vector(self.words(32).value, other.words(32).value, mask))
 
+    def cut(self, element):
+        """The low bits of integers."""
+        return self._new(self.builder.trunc(self.value, self._typed(element)))
+
     def all_of(self, number):
         """A vector of this type with a number in every lane."""
         return self._new(self._like(number))

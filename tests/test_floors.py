@@ -44,15 +44,14 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
-    "counting_steps redrawn | compensated loops dot_steps quantization tiles | "
-    "compensated_draws counted_draws dots drawn_tiles few "
+    "counting_steps | compensated loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
-    "alone sums.arithmetics sums.noise unit_loops | counted_units paired sums.loop | counted_lines entries inlined stacked sums.target | "
-    "batches exported",
+    "sums.arithmetics sums.noise unit_loops | counted_units paired sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees | "
+    "batches exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise inlined known native | "
+    "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",

@@ -1,8 +1,11 @@
-"""Arithmetics: the words of an order, `product` and `total`, each one rounding.
+"""Arithmetics: the words of an order, each one rounding: `product`, `total` and `fused`, which make the sum, and `plus`, which does not.
 
 `Careful` has every bit that decides, but for random bits after the first 16, where it leaves outputs open. `Quick` rounds by the CPU, and notes
 whether that may be wrong. `Whole`, of one output, has all random bits, by the plain functions.
 """
+
+from functools import reduce
+from operator import or_
 
 import numpy as np
 
@@ -14,22 +17,24 @@ from ..quick_steps import (
     drawn_from,
     drawn_product,
     drawn_watches,
+    lift_of,
     quick_settling,
     quickly_drawn,
-    watch_subnormal,
 )
 from ..steps import (
     INEXACT,
     ONE,
     OVERFLOW,
     UNDERFLOW,
-    VALUE,
     bounded,
     drawn,
+    exact_fma,
     exact_product,
     exact_sum,
+    fused_and_error,
     rounded,
     sum_and_error,
+    to_odd,
     without_subnormals,
 )
 from .observers import Addition
@@ -76,7 +81,7 @@ class Careful(Arithmetic):
         manner = self.stage.manner
         exact = exact_product(self.turn, a, b, manner)
         found = rounded(self.turn, exact, self.state, manner, False)
-        self.observer.product(self.state, found.apart_from(exact))
+        self.observer.rounding(self.state, found.apart_from(exact))
         return found
 
     def total(self, x, y):
@@ -114,7 +119,7 @@ class CarefulSingle(Arithmetic):
         if self.stage.family == "float32_of_narrow":
             return a * b
         found, lost = single_product(self.turn, a, b, self.stage.manner)
-        self.observer.product(self.state, lost)
+        self.observer.rounding(self.state, lost)
         return found
 
     def total(self, x, y):
@@ -143,13 +148,27 @@ class CarefulDraws(Arithmetic):
     def product(self, a, b):
         """a * b, rounded."""
         found, lost, _ = self._drawn(*product_to_draw(a, b, self.stage.options), PRODUCT)
-        self.observer.product(self.state, lost)
+        self.observer.rounding(self.state, lost)
         return found
 
     def total(self, x, y):
         """x + y, rounded."""
         x, y = self.read(x), self.read(y)
-        s, error = sum_and_error(x, y)
+        return self._added(x, *sum_and_error(x, y))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once."""
+        c = self.read(c)
+        return self._added(c, *fused_and_error(a, b, c, self.stage.wide))
+
+    def plus(self, x, y):
+        """x + y, rounded."""
+        found, lost, _ = self._drawn(*sum_and_error(self.read(x), self.read(y)), RUNNING)
+        self.observer.rounding(self.state, lost)
+        return found
+
+    def _added(self, x, s, error):
+        """s + error, rounded, which is what was added to x."""
         found, lost, over = self._drawn(s, error, RUNNING)
         after = self.read(found)
         if not self.stage.noted:
@@ -166,22 +185,39 @@ class CarefulSingleDraws(Arithmetic):
 
     settling = staticmethod(settling)
 
-    def _settled(self, nearest, error, noise):
-        return self.settling(self.turn, self.state, True)(nearest, error, noise)
+    def _settled(self, nearest, error, noise, sure=True):
+        return self.settling(self.turn, self.state, sure)(nearest, error, noise)
 
     def product(self, a, b):
         """a * b, rounded, if it is not exact."""
         found, error = product_to_draw(a, b, self.stage.options)
-        noise = self.one_and_random(PRODUCT)
         if error is None:
             return found
-        self.observer.product(self.state, error.nonzero())
+        noise = self.one_and_random(PRODUCT)
+        self.observer.rounding(self.state, error.nonzero())
         return self._settled(found, error, noise)
 
     def total(self, x, y):
         """x + y, rounded."""
+        return self._added(x, *sum_and_error(x, y))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once: by way of float64, to odd, unless the product is exact."""
+        if not self.stage.wide:
+            return self._added(c, *sum_and_error(a * b, c))
+        exact = to_odd(*sum_and_error(a.double() * b.double(), c.double()))
+        s = exact.single()
+        return self._added(c, s, (exact - s.double()).single(), False)
+
+    def plus(self, x, y):
+        """x + y, rounded."""
         s, error = sum_and_error(x, y)
-        found = self._settled(s, error, self.one_and_random(RUNNING))
+        self.observer.rounding(self.state, error.nonzero())
+        return self._settled(s, error, self.one_and_random(RUNNING))
+
+    def _added(self, x, s, error, sure=True):
+        """s + error, rounded, which is what was added to x; a `sure` error is all that s lacks."""
+        found = self._settled(s, error, self.one_and_random(RUNNING), sure)
         self.observer.addition(self.state, Addition(x, found, error.nonzero()))
         return found
 
@@ -194,7 +230,7 @@ class QuickDraws(Arithmetic):
         return AROUND if self.observer.looks else drawn_from(self.turn)
 
     def _drawn(self, s, site, where):
-        return quickly_drawn(self.turn, s, self.random(site), self.state, self.stage.family, False, where)
+        return quickly_drawn(self.turn, s, self.random(site), self.state, self.stage.family, where, self.turn.lift > 1)
 
     def product(self, a, b):
         """a * b, rounded."""
@@ -203,22 +239,38 @@ class QuickDraws(Arithmetic):
         else:
             exact, where = drawn_product(self.turn, a, b, self.stage.wide)
         found = self._drawn(exact, PRODUCT, where)
-        self.observer.product(self.state, found.apart_from(exact))
+        self.observer.rounding(self.state, found.apart_from(exact))
         return found
 
-    def below(self):
-        """What a subtree before this one added up to. It was watched if it came quickly, and so was this one: but they may have come otherwise."""
-        found = super().below()
-        for x in (found, self.state[VALUE]):
-            watch_subnormal(self.turn, x, self.state, self.stage.manner)
-        return found
+    def operands(self, place):
+        """The factors of a product, the second of which is lifted."""
+        a, b = super().operands(place)
+        return a, b if self.turn.lift == 1.0 else b * self.turn.lift
+
+    def _sum(self, x, y):
+        if self.observer.looks:
+            return exact_sum(self.turn, y, x, self.stage.manner)
+        return x.plus_toward("zero", y) if self.turn.directed else x + y
 
     def total(self, x, y):
         """x + y, rounded."""
+        return self._added(x, self._sum(x, y))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once."""
         if self.observer.looks:
-            s = exact_sum(self.turn, y, x, self.stage.manner)
-        else:
-            s = x.plus_toward("zero", y) if self.turn.directed else x + y
+            return self._added(c, exact_fma(self.turn, a, b, c, self.stage))
+        return self._added(c, a.fused_toward("zero", b, c) if self.turn.directed else a.fused(b, c))
+
+    def plus(self, x, y):
+        """x + y, rounded."""
+        s = self._sum(x, y)
+        found = self._drawn(s, RUNNING, self._sure())
+        self.observer.rounding(self.state, found.apart_from(s))
+        return found
+
+    def _added(self, x, s):
+        """s, rounded, which is what was added to x."""
         found = self._drawn(s, RUNNING, self._sure())
         self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
         return found
@@ -246,15 +298,28 @@ class Whole(Arithmetic):
 
     def product(self, a, b):
         """a * b, rounded."""
-        if self.stage.single and not self.stage.wide:  # exact
+        if not self.stage.rounds_products:
             return a * b
         found, lost, _ = self._rounded(a, b, PRODUCT)
-        self.observer.product(self.state, lost)
+        self.observer.rounding(self.state, lost)
         return found
 
     def total(self, x, y):
         """x + y, rounded."""
-        x, y = self.read(x), self.read(y)
+        return self._added(self.read(x), self.read(y))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once."""
+        return self._added(self.read(c), a.double() * b.double())
+
+    def plus(self, x, y):
+        """x + y, rounded."""
+        found, lost, _ = self._rounded(self.read(x), self.read(y), RUNNING)
+        self.observer.rounding(self.state, lost)
+        return found
+
+    def _added(self, x, y):
+        """x + y, rounded, of which x was there."""
         found, lost, over = self._rounded(x, y, RUNNING)
         changed = y.nonzero() & (x.magnitude() < np.inf)
         self.observer.addition(self.state, Addition(x, self.read(found), lost, over, changed))
@@ -275,11 +340,32 @@ def quick(stage):
     return QuickSingleDraws if stage.single else QuickDraws
 
 
-def watches(stage):
+def lift(stage, observer):
+    """What a quick one may multiply sums by: halves by as much as tells small ones from zero for one instruction less."""
+    return lift_of(stage.family) if stage.draws and not observer.looks else 1.0
+
+
+def unfit(stage):
+    """unfit(turn, sums): which sums a quick one cannot begin with, as a bit: those that read as zero, and are none; None: it can with all.
+
+    What it makes itself is watched.
+    """
+
+    def found(turn, sums):
+        normal = turn.integer("normal")
+        small = [(x.bits() + x.bits() - 1).below(normal + normal - 1) for x in sums]
+        return reduce(or_, small).anywhere()
+
+    return found if stage.daz else None
+
+
+def watches(stage, lifted=False):
     """The slots that a quick one watches with, and the bits they begin with."""
-    return drawn_watches(stage.family, False)
+    return drawn_watches(stage.family, lifted)
 
 
-def went_wrong(stage, counts):
-    """wrong(turn, state): whether what a quick one has noted says so, as a bit."""
-    return draw_went_wrong(stage.family, False, (lambda _: AROUND) if counts else drawn_from)
+def went_wrong(stage, counts, fuses=False, lifted=False):
+    """wrong(turn, state): whether what a quick one has noted says so, as a bit. Where it `fuses` wide products, float32's errors are rounded."""
+    return draw_went_wrong(
+        stage.family, (lambda _: AROUND) if counts else drawn_from, not (fuses and stage.wide), lifted
+    )

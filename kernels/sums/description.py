@@ -33,6 +33,11 @@ class Stage(NamedTuple):
         return self.family.startswith("float32")
 
     @property
+    def rounds_products(self):
+        """Whether products are rounded: float32 has those that are not wide."""
+        return self.wide or not self.single
+
+    @property
     def manner(self):
         """As `steps` know it."""
         return Manner(*self)
@@ -40,7 +45,7 @@ class Stage(NamedTuple):
     @property
     def options(self):
         """As `steps` know one that draws."""
-        return Draws(self.noted, False, self.daz, self.ftz, self.of_nan, self.wide)
+        return Draws(self.noted, self.daz, self.ftz, self.of_nan, self.wide)
 
 
 class Sum(NamedTuple):

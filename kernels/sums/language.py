@@ -4,6 +4,7 @@ Numba would type and lower the same code for seconds; what is written here is LL
 """
 
 from contextlib import contextmanager
+from copy import copy
 
 from llvmlite import ir
 
@@ -117,7 +118,12 @@ class Code:
 
     def __init__(self, function, lanes):
         self.builder, self.lanes = ir.IRBuilder(function.append_basic_block("entry")), lanes
-        self.arguments = function.args
+
+    def of(self, lanes):
+        """The same, of vectors that have so many lanes."""
+        made = copy(self)
+        made.lanes = lanes
+        return made
 
     def int(self, x):
         """A number of 64 bits."""
@@ -201,16 +207,22 @@ class Code:
     @contextmanager
     def loop(self, stop, first=0):
         """Code for first, first + 1 ... below stop."""
-        builder, stop, i = self.builder, self.int(stop), self.variable(self.int(first))
-        head, body, done = (builder.append_basic_block(part) for part in ("head", "body", "done"))
-        builder.branch(head)
-        builder.position_at_end(head)
-        builder.cbranch((i.get() < stop).value, body, done)
-        builder.position_at_end(body)
-        yield i.get()
-        i.set(i.get() + 1)
-        builder.branch(head)
-        builder.position_at_end(done)
+        stop, i = self.int(stop), self.variable(self.int(first))
+        with self.while_(lambda: i.get() < stop):
+            yield i.get()
+            i.set(i.get() + 1)
+
+    @contextmanager
+    def while_(self, holds):
+        """Code for as long as holds() says."""
+        head, body, done = (self.builder.append_basic_block(part) for part in ("head", "body", "done"))
+        self.builder.branch(head)
+        self.builder.position_at_end(head)
+        self.builder.cbranch(holds().value, body, done)
+        self.builder.position_at_end(body)
+        yield
+        self.builder.branch(head)
+        self.builder.position_at_end(done)
 
     def call(self, function, *arguments):
         """What a function returns."""

@@ -50,4 +50,18 @@ class Own:
         return i, i
 
 
-LAYOUTS = {"grid": Grid, "own": Own}
+class Shared(Own):
+    """The same, but that all have the second operand in common."""
+
+    @staticmethod
+    def strides(rows, lanes):
+        """Those of a and of b."""
+        return Own.strides(rows, lanes)[0], Strides(1, 0, 0)
+
+    @staticmethod
+    def panels(i, j):
+        """The panels of a and of b that a tile takes."""
+        return i, j
+
+
+LAYOUTS = {"grid": Grid, "own": Own, "shared": Shared}

@@ -1,7 +1,4 @@
-"""The one loop: tiles of outputs, summed in the order, with the arithmetic, told by the observer and laid out as a description says.
-
-What differs between sums is in the pieces. Here is what all have: state in memory, rows one after the other, what goes wrong done again.
-"""
+"""What the loops of all orders have in common: what an arithmetic sees of a turn, code of one output again, random numbers, counts."""
 
 from llvmlite import ir
 
@@ -34,36 +31,40 @@ from .orders import ORDERS
 
 POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
-    "integers": LONG, "floats": DOUBLE, "again": BYTE,
+    "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE,
 }  # fmt: skip
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
-    "index", "row_stride", "column_stride", "width", "key", "stream",
+    "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
+    "mask", "slots", "records",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 ADDRESS = "width", "key", "stream"
-DEEPEST = 40
-"""Levels of a stack of subtrees: so many leaves as fill more do not fit into memory."""
 FULL = (1 << COUNT_BITS[32]) - 1
 """Additions that a word of counts holds."""
 BEGINS = {LEAST: float("inf"), GREATEST: float("-inf")}
 SAVED = COUNTED_SLOTS
 """Beside the slots that a sum has: what stood in VALUE before a row was done again."""
+SLOTS = COUNTED_SLOTS + 1
+FEW_NUMBERS, MANY_NUMBERS = 16, 64
+"""Places for random numbers of a site: of turns that take one each, and of those of several chains."""
 
 
 class Turn:
-    """What an arithmetic sees of a turn of one row: operands, random bits, numbers of the call."""
+    """What an arithmetic sees of a turn of one row: operands, random bits, numbers of the call. Sums may be times a power of two, the `lift`."""
 
-    def __init__(self, code, maker, places, row, at, numbers):
+    lift = 1.0
+
+    def __init__(self, code, maker, places, row, at, numbers, masks):
         self.code, self.builder, self.lanes, self.row = code, code.builder, code.lanes, row
-        self._maker, self._places, self._at, self._numbers = maker, places, at, numbers
+        self._maker, self._places, self._at, self._numbers, self._masks = maker, places, at, numbers, masks
         self._known = {}
         self.directed = has_feature("avx512f") and code.lanes == LANES_OF_DIRECTED
         self.fuses = has_feature("fma")
 
     def _operand(self, which, strides, place):
         code, pointer = self.code, self._places[which]
-        where = self.row * strides.row + place * strides.product
+        where = code.int(self.row) * strides.row + place * strides.product
         if strides.column and code.lanes > 1:
             return code.load(pointer, where)
         return code.splat(code.get(pointer, where))
@@ -78,12 +79,11 @@ class Turn:
 
     def below(self):
         """What a subtree before this one added up to."""
-        return self.code.load(self._places["below"], self.row * self._maker.sum.lanes)
+        return self.code.load(self._places["below"], self.code.int(self.row) * self._maker.sum.lanes)
 
     def noise(self, site, number):
         """Random bits of a rounding, from its site's ring."""
-        first, size = self._maker.rings[site]
-        plane = ((self._at[site] + number) & (size - 1)) + first
+        plane = ((self._at[site] + number) & self._masks[site]) + self._maker.rings[site][0]
         return self.code.load(self._places["noise"], (plane * self._maker.sum.rows + self.row) * self._maker.sum.lanes)
 
     def parameter(self, name):
@@ -103,18 +103,21 @@ LANES_OF_DIRECTED = max(LANES.values())
 class Lone(Turn):
     """A turn of one output, whose roundings have all random bits."""
 
-    def __init__(self, code, maker, places, at, call):
-        super().__init__(code, maker, places, code.int(0), at, call["numbers"])
+    def __init__(self, code, maker, places, at, call, masks):
+        super().__init__(code, maker, places, 0, at, call["numbers"], masks)
         self._call = call
+
+    def _number(self, x):
+        x = self.code.only(x)
+        return x if x.type == DOUBLE else self.builder.fpext(x, DOUBLE)
 
     def again(self, site, x, y, number):
         """(x + y or x * y rounded, flags), by the plain functions."""
         code, call, builder = self.code, self._call, self.builder
-        numbers = [builder.fpext(code.only(z), DOUBLE) for z in (x, y)]
         bits = code.only(self.noise(site, number).bits())
         arguments = [
-            code.int(site).value, *numbers, bits, call["output"].value, (self._at[site] + number).value, call["integers"], call["floats"],
-            *(call[name].value for name in ADDRESS), call["total"],
+            code.int(site).value, self._number(x), self._number(y), bits, call["output"].value, (self._at[site] + number).value,
+            call["integers"], call["floats"], *(call[name].value for name in ADDRESS), call["total"],
         ]  # fmt: skip
         kind = ir.FunctionType(WORD, [call["flags"].type, BYTE.as_pointer(), *(z.type for z in arguments)])
         builder.call(
@@ -136,26 +139,19 @@ class Maker:
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
-        told = (ROUNDED, SWAMPED) * what.counts
-        self.slots = {slot: number for number, slot in enumerate((*self.carried, *self.noted, *told, SAVED))}
-        self.rings = {PRODUCT: (0, noise.ROUNDINGS), RUNNING: (noise.ROUNDINGS, 2 * noise.ROUNDINGS)}
+        most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
+        sizes = {PRODUCT: MANY_NUMBERS, RUNNING: max(MANY_NUMBERS, 1 << (most + noise.ROUNDINGS - 1).bit_length())}
+        if not self.order.in_order:
+            sizes = {PRODUCT: noise.ROUNDINGS, RUNNING: FEW_NUMBERS}
+        self.rings = {PRODUCT: (0, sizes[PRODUCT]), RUNNING: (sizes[PRODUCT], sizes[RUNNING])}
+        self.planes = sum(sizes.values()) if self.stage.draws else 0
         self.module = ir.Module("sums")
-        pieces = {"subtree": self.order.subtree, "leaf": self.order.leaf, "join": self.order.join}
         if self.stage.draws:
-            self.fill = self._function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
+            self.fill = self.function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
             noise.fill(self.fill, what.rows, what.lanes)
-            self.turns = {name: self._quick_rows(name, piece) for name, piece in pieces.items()}
-            self.whole = {name: self._whole(name, piece) for name, piece in pieces.items()}
-        else:
-            self.turns = {name: self._careful_rows(name, piece, self.observer) for name, piece in pieces.items()}
-            self.brief = (
-                self.turns
-                if what.counts
-                else {name: self._careful_rows(f"brief_{name}", piece, self.silent) for name, piece in pieces.items()}
-            )
-        _Tiles(self)
 
-    def _function(self, name, returned, *kinds):
+    def function(self, name, returned, *kinds):
+        """A function of this module, never a part of another."""
         made = ir.Function(self.module, ir.FunctionType(returned, kinds), name)
         made.linkage = "internal"
         made.attributes.add("noinline")
@@ -163,95 +159,51 @@ class Maker:
 
     def place(self, slot, row=0):
         """Where a row's vector of a slot lies in a tile's state."""
-        return row * self.sum.lanes + self.slots[slot] * self.sum.cells
+        return row * self.sum.lanes + slot * self.sum.cells
 
-    # -- rows of a tile --------------------------------------------------------------------------------------------
+    def masks(self, mask=None):
+        """What numbers of a site's ring are cut to: `mask` where a turn takes one."""
+        return {
+            site: mask if mask is not None and self.order.subtree.numbers[site] < 2 else size - 1
+            for site, (_, size) in self.rings.items()
+        }
 
-    def _row(self, turn, piece, arithmetic, observer, state):
+    def row(self, turn, piece, arithmetic, observer, state):
         """A turn of a row: `state` after the piece's step."""
         piece.step(arithmetic(turn, self.stage, observer, state), state)
 
-    def _opened(self, name, returned):
-        """(code, places of operands, turns of sites, state, numbers, watch) of a function of rows."""
-        pointer = SINGLE.as_pointer()
-        function = self._function(name, returned, *[pointer] * 6, *[LONG] * 3)
-        code = Code(function, self.sum.lanes)
-        a, b, random, below, state, numbers = function.args[:6]
-        watch, running, product = (Int(code.builder, x) for x in function.args[6:])
-        places = {"a": a, "b": b, "noise": random, "below": below}
-        return code, places, {RUNNING: running, PRODUCT: product}, state, numbers, watch
-
-    def _careful_rows(self, name, piece, observer):
-        """Code of rows that are right at once."""
-        code, places, at, state, numbers, _ = self._opened(name, ir.VoidType())
-        noted = self.noted if observer.looks else [slot for slot in self.noted if slot != INEXACT]
-        with code.loop(self.sum.rows) as row:
-            own = {slot: code.load(state, self.place(slot, row)) for slot in (*self.carried, *noted)}
-            turn = Turn(code, self, places, row, at, numbers)
-            self._row(turn, piece, arithmetics.careful(self.stage), observer, own)
-            for slot in (*self.carried, *noted):
-                code.store(own[slot], state, self.place(slot, row))
-        code.builder.ret_void()
-        return code.builder.function
-
-    def _quick_rows(self, name, piece):
-        """Code of rows that are done quickly, and with care where that may be wrong; it returns rows of which an output was left open, as bits."""
-        code, places, at, state, numbers, watch = self._opened(name, LONG)
-        stage, nothing, opened = self.stage, code.everywhere(0.0), code.variable(code.int(0))
-        begins = {
-            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats() for slot, bits in arithmetics.watches(stage).items()
+    def ahead(self, code, places, at, piece, k, apart):
+        """(places of operands, numbers of roundings) so many turns later."""
+        later = {
+            which: code.at(places[which], k * (strides.product * piece.products))
+            for which, strides in zip("ab", self.strides, strict=True)
         }
-        with code.loop(self.sum.rows) as row:
-            before = {slot: code.load(state, self.place(slot, row)) for slot in self.carried}
-            own = before | begins
-            turn = Turn(code, self, places, row, at, numbers)
-            self._row(turn, piece, arithmetics.quick(stage), self.silent, own)
-            for slot in self.carried:
-                code.store(own[slot], state, self.place(slot, row))
-            seen = {slot: own[slot].floats() for slot in begins}
-            wrong = Int(code.builder, arithmetics.went_wrong(stage, self.sum.counts)(turn, seen))
-            with code.when(wrong | watch.differs(0), rarely=True):
-                own = before | dict.fromkeys(self.noted, nothing)
-                again = Turn(code, self, places, row, at, numbers)
-                self._row(again, piece, arithmetics.careful(stage), self.observer, own)
-                is_open = own[LEFT_OPEN].bits() < 0
-                code.store(before[VALUE], state, self.place(SAVED, row))
-                code.store(own[VALUE], state, self.place(VALUE, row))
-                code.store(own[LEFT_OPEN], state, self.place(LEFT_OPEN, row))
-                for slot in self.carried:
-                    if slot != VALUE:
-                        code.store(is_open.choose(before[slot].bits(), own[slot].bits()), state, self.place(slot, row))
-                for slot in self.noted:
-                    if slot != LEFT_OPEN:
-                        so_far = code.load(state, self.place(slot, row)).bits()
-                        code.store(so_far | is_open.choose(0, own[slot].bits()), state, self.place(slot, row))
-                opened.set(opened.get() | Int(code.builder, is_open.anywhere()).long() << row)
-        code.builder.ret(opened.get().value)
-        return code.builder.function
+        return places | later, {site: at[site] + k * apart * piece.numbers[site] for site in at}
 
-    def _whole(self, name, piece):
-        """Code of one output again, from its own places in operands, noise and state on."""
+    def whole(self, name, piece):
+        """Code of some turns of one output again, by the plain functions, from its own places in operands, noise and state on."""
         pointer = SINGLE.as_pointer()
-        kinds = [LONG.as_pointer(), DOUBLE.as_pointer(), BYTE.as_pointer(), *[LONG] * 6]
-        function = self._function("whole_" + name, ir.VoidType(), *[pointer] * 6, *kinds)
+        kinds = [LONG.as_pointer(), DOUBLE.as_pointer(), BYTE.as_pointer(), *[LONG] * 9]
+        function = self.function("whole_" + name, ir.VoidType(), *[pointer] * 6, *kinds)
         code = Code(function, 1)
         a, b, random, below, state, numbers, integers, floats, again = function.args[:9]
-        running, product, output, *address = (Int(code.builder, x) for x in function.args[9:])
+        count, apart, mask, running, product, output, *address = (Int(code.builder, x) for x in function.args[9:])
         call = {"numbers": numbers, "integers": integers, "floats": floats, "again": again, "output": output}
         call |= dict(zip(ADDRESS, address, strict=True)) | {"total": code.room(1, DOUBLE), "flags": code.room(1, LONG)}
-        places = {"a": a, "b": b, "noise": random, "below": below}
-        turn = Lone(code, self, places, {RUNNING: running, PRODUCT: product}, call)
+        places, at = {"a": a, "b": b, "noise": random, "below": below}, {RUNNING: running, PRODUCT: product}
         slots = *self.carried, *(slot for slot in self.noted if slot != LEFT_OPEN)
-        own = {slot: code.load(state, self.place(SAVED if slot == VALUE else slot)) for slot in slots}
-        self._row(turn, piece, arithmetics.Whole, self.observer, own)
-        for slot in slots:
-            code.store(own[slot], state, self.place(slot))
+        with code.loop(count) as k:
+            own = {slot: code.load(state, self.place(slot)) for slot in slots}
+            turn = Lone(code, self, *self.ahead(code, places, at, piece, k, apart), call, self.masks(mask))
+            self.row(turn, piece, arithmetics.Whole, self.observer, own)
+            for slot in slots:
+                code.store(own[slot], state, self.place(slot))
         code.builder.ret_void()
         return function
 
 
-class _Tiles:
-    """Code of the loop over tiles: subtrees, leaves that are left over, and joins of what they complete, on a stack."""
+class Driver:
+    """Code of the loop over tiles: what goes on between turns, whatever their order."""
 
     def __init__(self, maker):
         self.maker, what = maker, maker.sum
@@ -260,208 +212,131 @@ class _Tiles:
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
         for name, kind in POINTERS.items():
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
-        self.state, self.stack = (code.room(count * what.cells) for count in (len(maker.slots), DEEPEST))
-        self.noise = code.room(sum(size for _, size in maker.rings.values()) * what.cells if maker.stage.draws else 1)
-        layout, length = LAYOUTS[what.layout], self.call["length"]
+        self.noise = code.room(max(maker.planes, 1) * what.cells)
+        self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
+        self.counted = code.variable(code.int(0))
+        layout = LAYOUTS[what.layout]
         with code.loop(self.call["last"], self.call["first"]) as unit:
-            i, j = layout.tile(unit, self.call["panels"])
-            panels = dict(zip("ab", layout.panels(i, j), strict=True))
-            self.operands = {
-                name: (code.at(self.call[name], panels[name] * length * strides.product), strides)
-                for name, strides in zip("ab", maker.strides, strict=True)
-            }
+            self.tile, (i, j) = unit, layout.tile(unit, self.call["panels"])
+            self.panels = dict(zip("ab", layout.panels(i, j), strict=True))
             self.corner = (
                 self.call["index"]
                 + i * what.rows * self.call["row_stride"]
                 + j * what.lanes * self.call["column_stride"]
             )
             self.outputs = i * what.rows * self.call["wide"] + j * what.lanes
-            self._begin(i, j)
-            self._sum()
-            self._end()
+            self.counted.set(code.int(0))
+            self.sum(i, j)
         code.builder.ret_void()
 
-    def _begin(self, i, j):
+    def sum(self, i, j):
+        """Code of a tile."""
+        raise NotImplementedError
+
+    def nothing_yet(self, state, i, j):
         """Nothing has happened; outputs beyond the last are no reason to look, and count as inexact."""
         code, call, maker = self.code, self.call, self.maker
         rows, lanes = maker.sum.rows, maker.sum.lanes
+        told = (ROUNDED, SWAMPED) * maker.sum.counts
         with code.loop(rows) as row:
-            for slot in maker.slots:
-                code.store(code.everywhere(BEGINS.get(slot, 0.0)), self.state, maker.place(slot, row))
+            for slot in (*maker.carried, *maker.noted, *told):
+                code.store(code.everywhere(BEGINS.get(slot, 0.0)), state, maker.place(slot, row))
         beyond = ((i + 1) * rows > call["rows"]) | ((j + 1) * lanes > call["columns"])
         with code.when(beyond, rarely=True), code.loop(rows) as row, code.loop(lanes) as lane:
             outside = (i * rows + row >= call["rows"]) | (j * lanes + lane >= call["columns"])
             with code.when(outside):
-                code.put(Int(code.builder, ir.Constant(SINGLE, 1.0)), self.state, maker.place(INEXACT, row) + lane)
+                code.put(Int(code.builder, ir.Constant(SINGLE, 1.0)), state, maker.place(INEXACT, row) + lane)
 
-    def _all_inexact(self):
+    def all_inexact(self, state):
         """1 where nothing is left to look for, of outputs whose additions are not counted."""
         code, maker = self.code, self.maker
         least = code.variable(code.everywhere(0xFFFFFFFF, WORD))
         with code.loop(maker.sum.rows) as row:
-            least.set(least.get().at_most(code.load(self.state, maker.place(INEXACT, row)).bits()))
+            least.set(least.get().at_most(code.load(state, maker.place(INEXACT, row)).bits()))
         return Int(code.builder, least.get().is_zero().nowhere()).long()
 
-    def _sum(self):
-        code, call, maker, order = self.code, self.call, self.maker, self.maker.order
-        self.known = code.variable(code.int(maker.sum.counts))
-        self.level, self.step, self.filled, self.counted = (code.variable(code.int(0)) for _ in range(4))
-        leaves = order.subtree.products
-        whole, rest = call["length"] // leaves, call["length"] % leaves
-        with code.loop(whole) as turn:
-            self._random_products(turn * leaves)
-            self._leaves("subtree", turn * leaves)
-            self._joins((turn + 1).trailing_zeros())
-            self._push()
-        with code.loop(rest) as turn:
-            product = whole * leaves + turn
-            if maker.stage.draws:
-                with code.when((product % noise.ROUNDINGS).same(0)):
-                    self._random_products(product)
-            self._leaves("leaf", product)
-            self._joins((turn + 1).trailing_zeros())
-            self._push()
-        self.level.set(self.level.get() - 1)  # the last subtree stands in VALUE
-        self._joins(self.level.get())
-        with code.when(call["has_c"].differs(0)):
-            self.code.copy(code.at(self.state, maker.place(VALUE)), self.stack, maker.sum.cells)
-            with code.loop(maker.sum.rows) as row:
-                code.store(code.load(call["c"], self.outputs + row * call["wide"]), self.state, maker.place(VALUE, row))
-            self.level.set(code.int(1))
-            self._joins(code.int(1))
-        if maker.sum.counts:
-            self._take_counts()
+    # -- outputs that 16 random bits leave open --------------------------------------------------------------------
 
-    def _push(self):
-        code, maker = self.code, self.maker
-        code.copy(code.at(self.state, maker.place(VALUE)), self._below(self.level.get()), maker.sum.cells)
-        self.level.set(self.level.get() + 1)
+    def settle(self, name, row, places, state, turns, restore):
+        """Those of a row, by all random bits; restore(cell) has the state of one be as it was before these turns.
 
-    def _below(self, level):
-        return self.code.at(self.stack, level * self.maker.sum.cells)
-
-    def _leaves(self, name, product):
-        """A subtree, or a leaf, in VALUE."""
-        code, maker = self.code, self.maker
-        piece = getattr(maker.order, name)
-        operands = [code.at(pointer, product * strides.product) for pointer, strides in self.operands.values()]
-        if piece.numbers[RUNNING]:
-            self._random_sums(piece.numbers[RUNNING])
-        self._run(name, operands, self.state, product, piece)
-        if not maker.sum.counts:
-            self.known.set(self.known.get() | self._all_inexact())
-
-    def _joins(self, count):
-        """What so many subtrees before this one add up to."""
-        with self.code.loop(count):
-            self.level.set(self.level.get() - 1)
-            self._random_sums(1)
-            piece = self.maker.order.join
-            self._run("join", [self.state, self.state], self._below(self.level.get()), self.code.int(0), piece)
-
-    def _run(self, name, operands, below, product, piece):
-        code, maker, builder = self.code, self.maker, self.code.builder
-        if maker.sum.counts:
-            self._count(piece.numbers[RUNNING] + piece.products)
-        watch = self.known.get().same(0).long()
-        arguments = [*operands, self.noise, below, self.state, self.call["numbers"], watch, self.step.get(), product]
-        if maker.stage.draws:
-            self._settle(name, code.call(maker.turns[name], *arguments), operands, below, product)
-        elif maker.sum.counts:
-            code.call(maker.turns[name], *arguments)
-        else:
-            with builder.if_else(watch.differs(0).value) as (looking, briefly):
-                with looking:
-                    code.call(maker.turns[name], *arguments)
-                with briefly:
-                    code.call(maker.brief[name], *arguments)
-        self.step.set(self.step.get() + piece.numbers[RUNNING])
-
-    def _settle(self, name, opened, operands, below, product):
-        """Outputs that random bits after the first 16 decide."""
+        `turns` are how many, how far apart their numbers are, what these are cut to, and where those of sums and of products begin.
+        """
         code, maker, call = self.code, self.maker, self.call
-        lanes = maker.sum.lanes
-        fixed = [call[name] for name in ("numbers", "integers", "floats", "again")]
-        address = [call[name] for name in ADDRESS]
-        with (
-            code.when(opened.differs(0), rarely=True),
-            code.loop(maker.sum.rows) as row,
-            code.when((opened >> row & 1).differs(0)),
-            code.loop(lanes) as lane,
-        ):
-            cell = row * lanes + lane
+        with code.loop(maker.sum.lanes) as lane:
+            cell = row * maker.sum.lanes + lane
             mark = cell + maker.place(LEFT_OPEN)
-            with code.when(code.get(code.as_words(self.state), mark) < 0):
+            with code.when(code.get(code.as_words(state), mark) < 0):
+                restore(cell)
                 own = [
-                    code.at(pointer, row * strides.row + lane * strides.column)
-                    for pointer, strides in zip(operands, maker.strides, strict=True)
+                    code.at(places[which], row * strides.row + lane * strides.column)
+                    for which, strides in zip("ab", maker.strides, strict=True)
                 ]
-                own += [code.at(pointer, cell) for pointer in (self.noise, below, self.state)]
+                own += [code.at(pointer, cell) for pointer in (self.noise, places["below"], state)]
                 output = self.corner + row * call["row_stride"] + lane * call["column_stride"]
-                code.call(maker.whole[name], *own, *fixed, self.step.get(), product, output, *address)
-                code.put(Int(code.builder, ir.Constant(SINGLE, 0.0)), self.state, mark)
+                fixed = [call[known] for known in ("numbers", "integers", "floats", "again")]
+                code.call(maker.whole_turns[name], *own, *fixed, *turns, output, *(call[known] for known in ADDRESS))
+                code.put(Int(code.builder, ir.Constant(SINGLE, 0.0)), state, mark)
 
-    # -- random numbers, counts ------------------------------------------------------------------------------------
+    # -- random numbers --------------------------------------------------------------------------------------------
 
-    def _draw(self, site, block, plane):
-        code, call = self.code, self.call
-        where = code.as_words(code.at(self.noise, plane * self.maker.sum.cells))
-        strides = call["row_stride"], call["column_stride"]
-        code.call(self.maker.fill, where, site, block, self.corner, *strides, *(call[x] for x in ADDRESS))
+    def random(self, site, first, stop, mask):
+        """Numbers first ... stop - 1 of a site are there, of which as many before may be as its ring holds more."""
+        code, filled = self.code, self.filled[site]
+        block = first & ~(noise.ROUNDINGS - 1)
+        with code.when(filled.get() < block):
+            filled.set(block)
+        with code.while_(lambda: filled.get() < stop):
+            plane = (filled.get() & mask) + self.maker.rings[site][0]
+            strides = self.call["row_stride"], self.call["column_stride"]
+            code.call(
+                self.maker.fill, code.as_words(code.at(self.noise, plane * self.maker.sum.cells)), site,
+                filled.get() // noise.ROUNDINGS, self.corner, *strides, *(self.call[x] for x in ADDRESS),
+            )  # fmt: skip
+            filled.set(filled.get() + noise.ROUNDINGS)
 
-    def _random_products(self, product):
-        """Those of the next eight products."""
-        if self.maker.stage.draws and self.maker.order.multiplies:
-            self._draw(PRODUCT, product // noise.ROUNDINGS, self.code.int(0))
+    # -- counts ----------------------------------------------------------------------------------------------------
 
-    def _random_sums(self, count):
-        """Those of so many additions."""
-        if not self.maker.stage.draws:
-            return
-        code, (first, size) = self.code, self.maker.rings[RUNNING]
-        with code.when(self.step.get() + count > self.filled.get()):
-            filled = self.filled.get()
-            self._draw(RUNNING, filled // noise.ROUNDINGS, (filled & (size - 1)) + first)
-            self.filled.set(filled + noise.ROUNDINGS)
-
-    def _count(self, count):
+    def count(self, state, count):
         """So many roundings are about to be counted."""
         code = self.code
-        with code.when(self.counted.get() > FULL - count):
-            self._take_counts()
+        with code.when(self.counted.get() + count > FULL):
+            self.take_counts(state)
             self.counted.set(code.int(0))
         self.counted.set(self.counted.get() + count)
 
-    def _take_counts(self):
+    def take_counts(self, state):
         """Out of words that hold three counts. What was swamped need not be inexact: it may have become a subnormal that reads as zero."""
         code, maker = self.code, self.maker
         with code.loop(maker.sum.rows) as row:
 
             def words(slot, row=row):
-                return code.load(self.state, maker.place(slot, row)).bits()
+                return code.load(state, maker.place(slot, row)).bits()
 
             taken = words(COUNTS).logical_right(LOWEST_BIT)
             for number, slot in enumerate((ROUNDED, SWAMPED)):
                 some = taken.logical_right(number * COUNT_BITS[32]) & FULL
-                code.store(words(slot) + some, self.state, maker.place(slot, row))
-            code.store(words(INEXACT) | taken & ~(FULL << COUNT_BITS[32]), self.state, maker.place(INEXACT, row))
-            code.store(code.everywhere(0.0), self.state, maker.place(COUNTS, row))
+                code.store(words(slot) + some, state, maker.place(slot, row))
+            code.store(words(INEXACT) | taken & ~(FULL << COUNT_BITS[32]), state, maker.place(INEXACT, row))
+            code.store(code.everywhere(0.0), state, maker.place(COUNTS, row))
 
-    def _end(self):
+    # -- results ---------------------------------------------------------------------------------------------------
+
+    def tell(self, state, outputs):
         """Sums, flags and counts, to where they belong."""
         code, call, maker = self.code, self.call, self.maker
         octets = ir.VectorType(BYTE, maker.sum.lanes)
         of_nan = code.splat(call["nan_flags"].cut(WORD))
-        flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.slots]
+        flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.carried + maker.noted]
         with code.loop(maker.sum.rows) as row:
-            where = self.outputs + row * call["wide"]
-            state = {slot: code.load(self.state, maker.place(slot, row)) for slot in maker.slots}
-            code.store(state[VALUE], call["values"], where)
-            flags = flags_of({slot: state[slot] for slot in flagged}, of_nan)
+            where = outputs + row * call["wide"]
+            own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
+            code.store(own[VALUE], call["values"], where)
+            flags = flags_of(own, of_nan)
             code.store(Vector(code.builder, code.builder.trunc(flags.value, octets)), call["flags"], where)
             if maker.sum.counts:
                 size = call["tiles"] * maker.sum.cells
                 for number, slot in enumerate((OVERFLOWED, ROUNDED, SWAMPED)):
-                    code.store(state[slot].bits(), call["counts"], where + size * number)
+                    code.store(code.load(state, maker.place(slot, row)).bits(), call["counts"], where + size * number)
                 for number, slot in enumerate((LEAST, GREATEST)):
-                    code.store(state[slot], call["extremes"], where + size * number)
+                    code.store(code.load(state, maker.place(slot, row)), call["extremes"], where + size * number)

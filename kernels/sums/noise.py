@@ -20,14 +20,15 @@ def fill(function, rows, lanes):
     noise, *numbers = function.args
     site, block, corner, row_stride, column_stride, width, key, stream = (Int(code.builder, x) for x in numbers)
     kept = ((code.int(0xFFFF) << (code.int(16) - width.least(16))) & 0xFFFF).cut(WORD)
-    columns = Vector(code.builder, ir.Constant(ir.VectorType(LONG, lanes), list(range(lanes)))) * code.splat(
-        column_stride
-    )
-    place = code.splat(code.int(DOT_PLANE) | site << 26 | block)
+    apart = 2 if lanes > 1 else 1  # vectors for every second column, whose words an instruction joins
+    narrow = code.of(lanes // apart)
+    every = ir.Constant(ir.VectorType(LONG, lanes // apart), list(range(0, lanes, apart)))
+    columns = Vector(code.builder, every) * narrow.splat(column_stride)
+    place = narrow.splat(code.int(DOT_PLANE) | site << 26 | block)
     (key_low, key_high), words_of_stream = ((x & LOW_WORD, x >> 32) for x in (key, stream))
     keys = [
         [
-            code.splat((half + turn * step) & LOW_WORD)
+            narrow.splat((half + turn * step) & LOW_WORD)
             for half, step in zip((key_low, key_high), PHILOX_STEPS, strict=True)
         ]
         for turn in range(10)
@@ -35,11 +36,16 @@ def fill(function, rows, lanes):
     some = AT_ONCE if rows % AT_ONCE == 0 else 1
     with code.loop(rows // some) as group:
         first = group * some
-        outputs = [columns + code.splat(corner + (first + n) * row_stride) for n in range(some)]
-        for n, words in enumerate(_philox(outputs, place, [code.splat(x) for x in words_of_stream], keys)):
-            for number, word in enumerate(words):
-                narrow = Vector(code.builder, code.builder.trunc(word.value, ir.VectorType(WORD, lanes)))
-                for half, bits in enumerate((narrow, narrow.logical_right(16))):
+        outputs = []
+        for n in range(some):
+            even = columns + narrow.splat(corner + (first + n) * row_stride)
+            outputs += [even, even + narrow.splat(column_stride)][:apart]
+        found = _philox(outputs, place, [narrow.splat(x) for x in words_of_stream], keys)
+        for n in range(some):
+            for number in range(4):
+                of_row = [words[number] for words in found[n * apart : (n + 1) * apart]]
+                word = of_row[0].low_halves(of_row[1]) if apart > 1 else of_row[0].cut(WORD)
+                for half, bits in enumerate((word, word.logical_right(16))):
                     where = ((first + n) + (number + 4 * half) * rows) * lanes
                     code.store(bits & code.splat(kept), noise, where)
     code.builder.ret_void()

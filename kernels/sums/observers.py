@@ -24,8 +24,8 @@ class Nobody:
     slots: tuple[int, ...] = ()
     looks = False
 
-    def product(self, state, lost):
-        """A product, which lost something in some lanes."""
+    def rounding(self, state, lost):
+        """A rounding that is no addition to the sum, which lost something in some lanes."""
 
     def addition(self, state, added):
         """An addition."""
@@ -36,8 +36,8 @@ class Flags(Nobody):
 
     looks = True
 
-    def product(self, state, lost):
-        """A product."""
+    def rounding(self, state, lost):
+        """One that is no addition."""
         note_inexact(state, lost)
 
     def addition(self, state, added):
@@ -54,8 +54,8 @@ class Counts(Nobody):
     def __init__(self, of_nan):
         self._of_nan = of_nan
 
-    def product(self, state, lost):
-        """A product."""
+    def rounding(self, state, lost):
+        """One that is no addition."""
         count(state, {INEXACT: lost})
 
     def addition(self, state, added):

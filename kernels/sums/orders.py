@@ -5,8 +5,10 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..accumulate import PRODUCT, RUNNING
-from ..steps import VALUE, in_pairs
+from ..steps import COUNTED_SLOTS, VALUE, in_pairs
 
+ERRORS = COUNTED_SLOTS
+"""The slot in which a compensated sum keeps what it has lost."""
 SUBTREE = 8
 """Products of a subtree: as many as a block of random numbers has roundings."""
 LONG_SUBTREE = 32
@@ -14,21 +16,27 @@ LONG_SUBTREE = 32
 
 
 class Piece(NamedTuple):
-    """Code of one kind of turn: step(m, state) takes so many products, and so many random numbers of each site."""
+    """Code of one kind of turn: step(m, state) takes so many products, and so many random numbers of each site; a join `goes_on` with slots."""
 
     step: Callable
     products: int
     numbers: dict[int, int]
+    goes_on: tuple[int, ...] = ()
 
 
 class Order(NamedTuple):
-    """What goes from turn to turn; and a subtree, a leaf and a join of what these add up to."""
+    """What goes from turn to turn; a subtree, a leaf and a join of what these add up to; of sums `in_order` one turn stands for all three."""
 
     slots: tuple[int, ...]
     subtree: Piece
     leaf: Piece
     join: Piece
-    multiplies: bool
+    multiplies: bool = True
+    in_order: bool = False
+    together: int = 1
+    """Rows of a tile that are written side by side, so that the CPU need not wait for one."""
+    fuses: bool = False
+    """Products go into the sum as they are."""
 
 
 def _tree(leaves, multiplies):
@@ -50,10 +58,63 @@ def _join(m, state):
 def _pairwise(multiplies):
     def order(draws):
         whole, leaf = (_tree(leaves, multiplies) for leaves in (SUBTREE if draws else LONG_SUBTREE, 1))
-        return Order((VALUE,), whole, leaf, Piece(_join, 0, {RUNNING: 1, PRODUCT: 0}), multiplies)
+        return Order((VALUE,), whole, leaf, Piece(_join, 0, {RUNNING: 1, PRODUCT: 0}, (VALUE,)), multiplies)
 
     return order
 
 
-ORDERS = {"pairwise": _pairwise(multiplies=True), "pairwise_of_numbers": _pairwise(multiplies=False)}
+def _fma(m, state):
+    state[VALUE] = m.fused(*m.operands(0), state[VALUE])
+
+
+def _mul_add(m, state):
+    state[VALUE] = m.total(state[VALUE], m.product(*m.operands(0)))
+
+
+def _kahan(m, state):
+    s, part = state[VALUE], m.plus(m.product(*m.operands(0)), -state[ERRORS])
+    state[VALUE] = m.total(s, part)
+    state[ERRORS] = m.plus(m.plus(state[VALUE], -s), -part)
+
+
+def _neumaier(m, state):
+    s, term = state[VALUE], m.product(*m.operands(0))
+    state[VALUE] = m.total(s, term)
+    first = s.magnitude() >= term.magnitude()
+    larger, smaller = first.choose(s, term), first.choose(term, s)
+    state[ERRORS] = m.plus(state[ERRORS], m.plus(m.plus(larger, -state[VALUE]), smaller))
+
+
+def _two_term(m, state):
+    s, term = state[VALUE], m.product(*m.operands(0))
+    first = m.plus(s, term)
+    part = m.plus(first, -s)
+    other, rest = m.plus(first, -part), m.plus(term, -part)
+    part = m.plus(m.plus(m.plus(s, -other), rest), state[ERRORS])
+    state[VALUE] = m.total(first, part)
+    state[ERRORS] = m.plus(part, -m.plus(state[VALUE], -first))
+
+
+ADDITIONS = {"kahan": 4, "neumaier": 4, "two_term": 10}
+"""Of a turn of a compensated sum."""
+
+
+def _in_order(step, additions=1, together=8, fuses=False):
+    def order(draws):
+        slots = (VALUE,) if additions == 1 else (VALUE, ERRORS)
+        turn = Piece(step, 1, {RUNNING: additions, PRODUCT: int(not fuses)})
+        return Order(slots, turn, turn, turn, in_order=True, together=together, fuses=fuses)
+
+    return order
+
+
+ORDERS = {
+    "pairwise": _pairwise(multiplies=True),
+    "pairwise_of_numbers": _pairwise(multiplies=False),
+    "fma": _in_order(_fma, fuses=True),
+    "mul_add": _in_order(_mul_add),
+    "kahan": _in_order(_kahan, ADDITIONS["kahan"], 4),
+    "neumaier": _in_order(_neumaier, ADDITIONS["neumaier"], 4),
+    "two_term": _in_order(_two_term, ADDITIONS["two_term"], 2),
+}
 """Name -> order(whether anything is drawn)."""

@@ -11,7 +11,10 @@ from numba.core.registry import cpu_target
 
 from .. import compile_cache
 from ..jit import SOURCE_DIGEST
-from .loop import FIELDS, Maker
+from .in_order import InOrder
+from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
+from .orders import ORDERS
+from .trees import Trees
 from .whole import address as again_address
 
 _lock = threading.Lock()
@@ -30,7 +33,8 @@ def _machine():
 
 def _made(what):
     """The object file of a sum. Vectors are written out: LLVM looks for none."""
-    machine, module = _machine(), Maker(what).module
+    maker = InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
+    machine, module = _machine(), maker(what).module
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -70,9 +74,12 @@ def _found(what):
 
 
 def loop_of(what):
-    """loop(address of FIELDS as words of 64 bits), of a Sum. It holds no interpreter lock."""
+    """loop(address of words of 64 bits, in the order of FIELDS), of a Sum. It holds no interpreter lock."""
     with _lock:
         return _found(what)
 
 
-__all__ = ["FIELDS", "again_address", "loop_of"]
+PLACES = {name: number for number, name in enumerate(FIELDS)}
+"""Where each of FIELDS stands."""
+
+__all__ = ["FEW_NUMBERS", "MANY_NUMBERS", "PLACES", "SLOTS", "again_address", "loop_of"]

@@ -2,19 +2,53 @@
 
 from functools import cache
 
+import numpy as np
 from numba import carray, types
 
 from .. import jit
-from ..accumulate import RUNNING
-from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, source_of
-from ..redrawn import product_again, sum_again
-from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, target_of
+from ..accumulate import PRODUCT, RUNNING
+from ..arith import add
+from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
+from ..jit import bits_float, kernel
+from ..prng import dot_low, unit_fraction
+from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
+from ..sticky import settling
 
 NUMBERS = types.CPointer(types.int64), types.CPointer(types.float64)
 ARGUMENTS = (
     types.int64, types.float64, types.float64, types.uint32, types.uint64, types.int64, *NUMBERS, types.int64, types.uint64, types.uint64,
     types.CPointer(types.float64),
 )  # fmt: skip
+
+
+settled_add = settling("add")
+
+
+@kernel
+def random_of(noise, site, output, step, width, key, stream):
+    """All random bits of a rounding, whose first 16 are in `noise`."""
+    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
+    random = unit_fraction(noise, 16)
+    if width > 16:
+        random += unit_fraction(dot_low(output, site, step, key, stream), 52)
+    return np.floor(random * scale) / scale
+
+
+@kernel
+def product_again(product, noise, output, step, source, target, width, key, stream):
+    """(value, flags) of a product rounded with all of its random bits."""
+    random = random_of(noise, PRODUCT, output, step, width, key, stream)
+    code, raised = round_drawn_unusual(product, random, target)
+    return decode(code, source), raised
+
+
+@kernel
+def sum_again(x, y, noise, output, step, source, target, width, key, stream):
+    """The same of a sum."""
+    random = random_of(noise, RUNNING, output, step, width, key, stream)
+    s, _ = add(x, y, y, target)
+    code, raised = round_drawn_unusual(s, settled_add(x, y, y, s, 0.0, random, target), target)
+    return decode(code, source), raised
 
 
 def _rounding(site, x, y, noise, output, number, integers, floats, width, key, stream, total):
@@ -31,13 +65,9 @@ def _rounding(site, x, y, noise, output, number, integers, floats, width, key, s
 
 
 @cache
-def _compiled():
-    dispatcher = jit.compiled(_rounding)
-    dispatcher.compile(ARGUMENTS)
-    return dispatcher.overloads[ARGUMENTS]
-
-
 def address():
     """Where its machine code is. It takes, before its arguments, where its result goes, and where what is raised would; nothing is."""
-    made = _compiled()
+    dispatcher = jit.compiled(_rounding)
+    dispatcher.compile(ARGUMENTS)
+    made = dispatcher.overloads[ARGUMENTS]
     return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)

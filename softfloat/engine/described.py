@@ -14,26 +14,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import elementwise, lines, threads, tiling, trees
+from softfloat.engine import elementwise, generated, lines, threads, tiling, trees
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.known import SCALED_NORMAL
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, descriptions, dots, sums, tiles
+from softfloat.engine.parameters import available, descriptions, dots, tiles
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import (
+    Drawn,
     OneByOne,
     Place,
     Random,
     Tally,
     Way,
-    family_of_sums,
-    lowest_of,
     one_by_one,
-    overflow_serves,
-    products_are_exact,
-    products_are_wide,
 )
-from softfloat.kernels.spec import Overflow, Rounding
+from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 18
 """Products of outputs with operands of their own that are laid out at a time."""
@@ -113,30 +108,10 @@ def _described(planned: Program, features: tuple[bool, ...]) -> Described | None
     known = is_known(planned, OF_PROGRAMS) and is_known(how, OF_ACCUMULATORS) and is_known(running.rule, OF_RULES)
     if not known or planned.sites[floor.PRODUCT] != running:
         return None
-    if running.rule.rounding is not Rounding.STOCHASTIC:
-        way = one_by_one(planned)
-        return Described(way, descriptions().Stage(*way.manner)) if isinstance(way, OneByOne) else None
-    family, _ = family_of_sums(running.format.spec)
-    exact = products_are_exact(planned)
-    held = (exact or products_are_wide(planned)) and features[0]
-    if not family or not held or not overflow_serves(running, planned.policy):
-        return None
-    return _drawing(planned, exact)
-
-
-def _drawing(planned: Program, exact: bool) -> Described:
-    site = planned.sites[dots().RUNNING]
-    rule, single = site.rule, site.format.spec == FLOAT32
-    stage = descriptions().Stage(
-        family="float32" if single else "half" if site.format.spec == FLOAT16 else "narrow",
-        rounding=descriptions().STOCHASTIC,
-        noted=rule.overflow is Overflow.SATURATE and not single,
-        daz=rule.daz and not single,  # of which nothing is subnormal, and nothing overflows
-        ftz=rule.ftz and not single,
-        wide=not exact,
-    )
-    lowest = {} if single else {"lowest": lowest_of(site.format, not exact, SCALED_NORMAL)}
-    return Described(Way(site=site, bounded=single, **lowest), stage)
+    way = one_by_one(planned)
+    if isinstance(way, Drawn):
+        return Described(way, way.stage)
+    return Described(way, descriptions().Stage(*way.manner)) if isinstance(way, OneByOne) else None
 
 
 def described(planned: Program) -> Described | None:
@@ -305,19 +280,18 @@ def _looped(
         "a": panels[0], "b": panels[1], "c": values if start is None else start, "values": values, "flags": flags, "counts": counts,
         "extremes": extremes, "numbers": tiling.numbers_of(way, planned), "integers": integers, "floats": floats,
     }  # fmt: skip
-    words = {name: x.ctypes.data for name, x in arrays.items()}
-    words |= {
-        "again": sums().again_address() if what.stage.draws else 0, "tiles": units, "panels": len(panels[0]), "length": planned.length,
-        "wide": shape[1], "rows": size[0], "columns": size[1], "has_c": start is not None, "nan_flags": tiling.nan_flags_of(way),
-        "index": place.first, "row_stride": place.row_stride, "column_stride": place.column_stride, "width": way.site.width,
-        "key": random.key, "stream": random.stream,
-    }  # fmt: skip
-    loop, fields = sums().loop_of(what), sums().FIELDS
+    run = generated.Job(
+        what,
+        arrays,
+        {
+            "tiles": units, "panels": len(panels[0]), "length": planned.length, "wide": shape[1], "rows": size[0], "columns": size[1],
+            "has_c": int(start is not None), "nan_flags": tiling.nan_flags_of(way), "index": place.first, "row_stride": place.row_stride,
+            "column_stride": place.column_stride, "width": way.site.width, "key": random.key, "stream": random.stream,
+        },
+    )  # fmt: skip
 
     def work(first: int, last: int) -> int:
-        job = words | {"first": first, "last": last}
-        call = np.array([job[name] & 0xFFFFFFFFFFFFFFFF for name in fields], np.uint64)
-        loop(call.ctypes.data)
+        run(first, last)
         return 0
 
     threads.share_units(units, work, planned.length * what.cells)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeGuard
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
-from softfloat.engine import elementwise, threads, tiling, unit_ways, units
+from softfloat.engine import elementwise, generated, threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import grid_bits
@@ -23,12 +23,13 @@ from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
-    alone,
     available,
     counted_lines,
     dots,
     gathered,
+    orders,
     paired,
+    sums,
     tiles,
 )
 from softfloat.engine.pools import Pool
@@ -250,6 +251,8 @@ class _Work:
         floor = tiles()
         if self.phased:
             return int(unit_ways.units().LONG_SLOTS)
+        if isinstance(self.way, DrawnCompensated):
+            return int(sums().SLOTS)
         return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
 
     @property
@@ -415,7 +418,7 @@ def run(
 def _errors(way: Way) -> int | None:
     """The slot of compensated sums' errors."""
     if isinstance(way, DrawnCompensated):
-        return int(unit_ways.compensated_draws().ERRORS)
+        return int(orders().ERRORS)
     is_such = isinstance(way, UnitWay) and way.unit.kind == "compensated"
     return int(unit_ways.compensated().ERRORS) if is_such else None
 
@@ -426,7 +429,7 @@ def _with_errors(
     """Sums, or all sums so far, and the errors that are to be added to them, rounded stochastically by the random numbers that come next."""
     site, fmt, shape = way.site, planned.partials, (errors.size // errors.shape[-1], errors.shape[-1])
     lengths = np.arange(1, planned.length + 1) if errors.ndim > 1 else np.array([planned.length])
-    steps, place = lengths * unit_ways.compensated_draws().ADDITIONS["neumaier"], (line.first, 0, line.stride)
+    steps, place = lengths * orders().ADDITIONS["neumaier"], (line.first, 0, line.stride)
     bits = grid_bits(shape, place, dots().RUNNING, steps, site.width, random.key, random.stream).reshape(-1)
     pair = [codes.reshape(-1), tiling.codes_of(errors, fmt, site).reshape(-1)]
     sums, raised = elementwise.settled_by(bits, site.width, "add", pair, fmt.spec, fmt, site.rule)
@@ -571,30 +574,12 @@ class _State:
         index, stride, width, key, stream = work.address
         first = index + self.outputs.start * stride
         if isinstance(way, Drawn):
-            layout = "paired" if work.shared is None else "shared"
-            if work.alone:
-                loop = alone().drawn(way.operation, way.options(), layout, self.records)
-            elif work.tally is None:
-                loop = paired().drawn(way.operation, way.options(), layout, self.records)
-            else:
-                loop = counted_lines().drawn(way.operation, way.counted_options, layout)
-            count = self.outputs.stop - self.outputs.start
-            loop(
-                self.flat,
-                a,
-                b,
-                kept,
-                work.numbers,
-                *way.unflushed,
-                first,
-                stride,
-                work.begun + start * work.apart,
-                work.apart,
-                count,
-                width,
-                key,
-                stream,
-            )
+            what = way.sum("own" if work.shared is None else "shared", work.tally is not None, work.alone)
+            arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | way.rounding
+            given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
+            given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records)
+            given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
+            generated.Job(what, arrays, given)(0, self.panels)
             return
         if work.draws_stores:
             if work.lone:
@@ -647,12 +632,12 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     """`_summed` of the first 1, 2, 3 ... products, for one panel of outputs."""
     work, outputs = state.work, state.outputs
     way, length = work.way, work.length
-    floor, count = tiles(), outputs.stop - outputs.start
+    count = outputs.stop - outputs.start
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
     settle = paired().settle(way.carrier, work.slots)
     for k in range(0, length, step):
         stop = min(k + step, length)
-        kept = state.room.array("kept", (stop - k, floor.SLOTS * (1 if work.lone else work.cells)))
+        kept = state.room.array("kept", (stop - k, work.slots * (1 if work.lone else work.cells)))
         if not state.advance(k, stop, kept):
             return False
         found: Codes = np.empty((stop - k, count), way.carrier)
@@ -661,7 +646,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
         values[k:stop, outputs.start : outputs.stop] = found
         flags[k:stop, outputs.start : outputs.stop] = raised
         if work.errors is not None:
-            lost = kept.reshape(stop - k, floor.SLOTS, -1)[:, _errors(way)]
+            lost = kept.reshape(stop - k, work.slots, -1)[:, _errors(way)]
             work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]
     return state.fits()
 

@@ -240,14 +240,6 @@ def counted_lines() -> ModuleType:
 
 
 @cache
-def drawn_tiles() -> ModuleType:
-    """The loops of its tiles that draw."""
-    from softfloat.kernels import drawn_tiles as module
-
-    return module
-
-
-@cache
 def sums() -> ModuleType:
     """The generator of loops, imported when first needed."""
     from softfloat.kernels.sums import target as module
@@ -256,17 +248,17 @@ def sums() -> ModuleType:
 
 
 @cache
-def descriptions() -> ModuleType:
-    """What it takes, alike."""
-    from softfloat.kernels.sums import description as module
+def orders() -> ModuleType:
+    """Its orders."""
+    from softfloat.kernels.sums import orders as module
 
     return module
 
 
 @cache
-def alone() -> ModuleType:
-    """The loop for few outputs that draw."""
-    from softfloat.kernels import alone as module
+def descriptions() -> ModuleType:
+    """What it takes, alike."""
+    from softfloat.kernels.sums import description as module
 
     return module
 
@@ -283,14 +275,6 @@ def counted_parts() -> ModuleType:
 def dots() -> ModuleType:
     """The compiled floor below, imported when first needed."""
     from softfloat.kernels import dots as module
-
-    return module
-
-
-@cache
-def counted_draws() -> ModuleType:
-    """The compiled floor below, imported when first needed."""
-    from softfloat.kernels import counted_draws as module
 
     return module
 

@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, tiling, ways
+from softfloat.engine import elementwise, generated, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
-from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, alone, dots, loops, numbers, paired, tiles
+from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, paired, tiles
 from softfloat.engine.programs import program
 from softfloat.environments import Settings
 from softfloat.formats import Format
@@ -44,17 +44,13 @@ class Plan(NamedTuple):
 
     sizes: Sizes
     way: ways.Drawn
-    loop: Any
+    job: generated.Job
     settle: Any
     decode: Any
-    numbers: Codes
     nan_flags: int
     inputs: tuple[Format, Format]
     read: tuple[Numbers, Numbers]
     in_range: bool
-    known: tuple[Any, ...]  # by the loop: how to round anew
-    address: tuple[int, int]  # roundings done before, and how far the next ones are apart
-    key: np.uint64
     output: Format
     to_output: Ready | None  # None: float32
 
@@ -73,7 +69,7 @@ def plan(
     if accumulator.reduction or accumulator.chains > 1 or planned.converts or planned.index is not None:
         return None
     way = ways.choose(planned)
-    if type(way) is not ways.Drawn or way.roundings(sizes.products) > MOST:
+    if type(way) is not ways.Drawn or sizes.products * (1 if way.operation == "fma" else 2) > MOST:
         return None
     to_output = None
     if output.spec != FLOAT32:
@@ -83,20 +79,23 @@ def plan(
     inputs = first, second
     reading = [numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, planned.reading, strict=True)]
     running = dots().RUNNING
+    key = replica_key(whole.seed, 0 if whole.replica_identical else whole.replica)
     return Plan(
         sizes=sizes,
         way=way,
-        loop=alone().drawn(way.operation, way.options(), "shared", False),
+        job=generated.Job(
+            way.sum("shared", False, alone=True),
+            {"numbers": tiling.numbers_of(way, planned)} | way.rounding,
+            generated.turns(planned.begun.get(running, 0), planned.apart)
+            | way.address(ways.Place(0, 1, 1), ways.Random(key, 0))
+            | {"turns": sizes.length, "slots": tiles().SLOTS},
+        ),
         settle=paired().settle(way.carrier, tiles().SLOTS),
         decode=loops().decoding(),
-        numbers=tiling.numbers_of(way, planned),
         nan_flags=tiling.nan_flags_of(way),
         inputs=inputs,
         read=(reading[0], reading[1]),
         in_range=tiling.always_fits(way, sizes.length, first, second),
-        known=way.unflushed,
-        address=(planned.begun.get(running, 0), planned.apart),
-        key=np.uint64(replica_key(whole.seed, 0 if whole.replica_identical else whole.replica)),
         output=output,
         to_output=to_output,
     )
@@ -117,13 +116,15 @@ def run(plan: Plan, a: Codes | None, b: Codes, stream: int, each: bool) -> tuple
     if not (all(x.finite for x in spans) and (plan.in_range or tiling.fits(plan.way, length, spans, None))):
         return None
     panels, shared = (first, second) if columns == 1 else (second.reshape(length, columns).T, first)
-    x, y = (np.array(z, np.float32, order="C").reshape(1, -1, length, 1) for z in (panels, shared))
-    state = np.zeros((count, tiles().SLOTS), np.float32)
-    begun, apart = plan.address
-    plan.loop(
-        state, x, y, state, plan.numbers, *plan.known, 0, 1, begun, apart, count, plan.way.site.width,
-        plan.key, np.uint64(stream),
-    )  # fmt: skip
+    slots, size = tiles().SLOTS, np.dtype(np.float32).itemsize
+    room = np.zeros(panels.size + length + count * slots, np.float32)
+    room[: panels.size].reshape(panels.shape)[...] = panels
+    room[panels.size : panels.size + length] = shared
+    state = room[panels.size + length :].reshape(count, slots)
+    a_at = room.ctypes.data
+    b_at = a_at + panels.size * size
+    places = {"a": a_at, "b": b_at, "state": b_at + length * size, "kept": a_at}
+    plan.job(0, count, places | {"stream": stream})
     sums, flags = np.empty((count, 1), np.float32), np.empty((count, 1), np.uint8)
     plan.settle(state, sums, flags, plan.nan_flags)
     if not np.isfinite(sums).all():

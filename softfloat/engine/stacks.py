@@ -14,7 +14,7 @@ from softfloat.engine import threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.lines import NO_TABLE, Span, readable
-from softfloat.engine.parameters import batches, drawn_tiles, stacked, tiles
+from softfloat.engine.parameters import batches, stacked, tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
@@ -31,8 +31,8 @@ SMALL = 1 << 18
 """Bytes of a product that one loop reads, sums and writes before the next. Panels of more leave the CPU's first caches."""
 QUICKER = 4
 """Times that this loop is quicker than those that pieces of work are meant for, so that Python comes between fewer of them."""
-BOOK = 1 << 21
-"""Random numbers, at most, that a tile's chains share: more leave the CPU's caches, and are drawn for each chain."""
+MOST_CHAINS = 16
+"""That are summed together, for whose random numbers there is room: more are each drawn for themselves."""
 LONG = 1 << 26
 """Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
 
@@ -414,8 +414,7 @@ def run_chains(
     `planned` is the program of the first, the longest. Random numbers are drawn once for all of them. None if this does not serve.
     """
     (rows, length), columns, floor = a.shape, b.shape[1], tiles()
-    size = drawn_tiles().room_of_chains(way.operation, length)
-    if way.is_brief(length, rows * columns) or chains > length or size > BOOK:
+    if not 1 < chains <= min(MOST_CHAINS, length):
         return None
     missing = planned.length * chains - length
     first = np.pad(a, ((0, 0), (0, missing))).reshape(rows, planned.length, chains).transpose(2, 0, 1)
@@ -430,12 +429,12 @@ def run_chains(
     if not _serves(way, operands, found, None):
         return None
     panels = Panels(of_a[:, 0], of_b[:, 0], begins[0], math.inf)
-    loop, more = way.loop_of_chains(planned, panels, place, random, length)
+    loop, _ = way.loop_of_chains(planned, place, random, length, chains)
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     arrays = *panels[:3], *(x.reshape(-1, x.shape[2]) for x in (values, raised))
 
     def work(start: int, stop: int) -> int:
-        loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more, np.empty(size, np.uint32))
+        loop(start, stop, *arrays, numbers, of_nan, rows, columns)
         return 0
 
     units = of_a.shape[2] * of_b.shape[2]

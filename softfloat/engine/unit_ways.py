@@ -67,14 +67,6 @@ def compensated() -> ModuleType:
     return module
 
 
-@cache
-def compensated_draws() -> ModuleType:
-    """That of those that are rounded stochastically, alike."""
-    from softfloat.kernels import compensated_draws as module
-
-    return module
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class DrawnCompensated(Drawn):
     """Compensated sums rounded stochastically: of outputs in a line alone."""
@@ -486,12 +478,8 @@ def _drawn_compensated(planned: Program, features: tuple[bool, ...]) -> DrawnCom
         return None
     if not all(site.rule.restated for site in planned.sites.values()):
         return None
-    family = "narrow"
-    if known.family == "float32":
-        family = "float32_of_narrow" if exact_products(planned) else "float32"
-    method = compensated_draws().CompensatedDraws(how.compensation, family)
     return DrawnCompensated(
-        operation=method,
+        operation=str(how.compensation),
         site=known.site,
         lowest=known.lowest,
         highest=known.highest,

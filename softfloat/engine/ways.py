@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import elementwise, parameters
+from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, largest_of, lows_of, narrow_numbers, spans_of
 from softfloat.engine.parameters import (
@@ -19,9 +19,8 @@ from softfloat.engine.parameters import (
     FLOAT32,
     available,
     batches,
-    counted_draws,
+    descriptions,
     dots,
-    drawn_tiles,
     few,
     quick_steps,
     steps,
@@ -37,8 +36,6 @@ if TYPE_CHECKING:
 
 WIDE_HIGHEST = 60
 """No product, nor what a sum begins with, reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
-FEW_ROUNDINGS = 1 << 13
-"""Roundings of whole tiles, hardly one of which hangs on more random bits than 16."""
 FEW_PRODUCTS = 1 << 15
 """Of a call whose blocks are summed with care alone, which takes less than what comes before and after the loop."""
 SUBNORMAL = -149
@@ -103,8 +100,6 @@ class Random(NamedTuple):
 
 NO_LOWS = np.empty(0, np.float32)
 """Where a loop takes the least numbers of panels' turns, but none are needed."""
-NO_BOOK = np.empty(0, np.uint32)
-"""Where a loop keeps random numbers that chains share, but there are none."""
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
 
@@ -137,7 +132,7 @@ class Way:
         """Whether quick steps multiply the second operand by `LIFT`."""
         return False
 
-    @property
+    @cached_property
     def unflushed(self) -> parameters.Numbers:
         """What rounds by codes where the steps leave it open, and reads these as they are."""
         fmt = self.site.format.spec
@@ -243,7 +238,7 @@ class OneByOne(Way):
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Drawn(Way):
-    """The same, rounded stochastically. `wide`: products have more bits than float32, and the sum fewer."""
+    """The same, rounded stochastically, by generated loops. `operation` is their order; `wide`: products have more bits than float32."""
 
     operation: str
     wide: bool = False
@@ -252,78 +247,89 @@ class Drawn(Way):
     counts_grids: ClassVar[bool] = True
 
     @property
-    def family(self) -> str:
-        """The family of formats that the steps know this one by."""
-        return {FLOAT16: "half", FLOAT32: "float32"}.get(self.site.format.spec, "narrow")
-
-    @property
     def lifts(self) -> bool:
         """Halves."""
-        return self.family == "half"
+        return bool(self.stage.family == "half")
 
-    def options(self, roomy: bool = False) -> Any:
-        """How the steps draw, where no sum can overflow or some may."""
-        rule, narrow = self.site.rule, self.family != "float32"  # of which nothing is subnormal
-        saturates = rule.overflow is Overflow.SATURATE
-        return steps().Draws(saturates, roomy, rule.daz and narrow, rule.ftz and narrow, wide=self.wide)
+    @cached_property
+    def stage(self) -> Any:
+        """How products and sums round."""
+        rule, fmt = self.site.rule, self.site.format.spec
+        narrow = fmt != FLOAT32  # of which nothing is subnormal, and nothing overflows
+        return descriptions().Stage(
+            family="half" if fmt == FLOAT16 else "narrow" if narrow else "float32",
+            rounding=descriptions().STOCHASTIC,
+            noted=narrow and rule.overflow is Overflow.SATURATE,
+            daz=narrow and rule.daz,
+            ftz=narrow and rule.ftz,
+            wide=self.wide,
+        )
 
-    def roundings(self, length: int) -> int:
-        """Of an output of so many products."""
-        return length * len(drawn_tiles().SITES[self.operation])
+    @cached_property
+    def rounding(self) -> dict[str, Codes]:
+        """What the plain functions take, that round where 16 random bits do not tell."""
+        integers, floats = self.unflushed
+        return {"integers": integers, "floats": floats}
 
-    def is_brief(self, length: int, outputs: int) -> bool:
-        """Whether so many outputs of whole tiles take less time than the loop that settles everything takes to compile."""
-        return self.roundings(length) * outputs <= FEW_ROUNDINGS
+    def sum(self, layout: str, counting: bool, alone: bool = False) -> Any:
+        """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
+        stage = self.stage
+        if counting and not stage.single:
+            stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
+        shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
+        return descriptions().Sum(self.operation, stage, counting, layout, *shape)
 
-    def _settling(self, planned: Program, panels: Panels) -> tuple[Any, Callable[[], Callable[..., Any]]]:
-        """How the steps draw for these operands, and the loop that settles everything."""
-        fmt = self.site.format
-        a, b, c = (largest_of(x) for x in panels[:3])
-        reach = planned.length * (a * b + 2 * fmt.smallest_subnormal) + c
-        options = self.options(self.bounded or reach * growth(self.roundings(planned.length), fmt) < fmt.max)
-        return options, partial(drawn_tiles().stochastic, self.operation, self.family, options)
+    def address(self, place: Place, random: Random) -> dict[str, int]:
+        """Where the random numbers of outputs are."""
+        return {
+            "index": place.first, "row_stride": place.row_stride, "column_stride": place.column_stride, "width": self.site.width,
+            "key": random.key, "stream": random.stream,
+        }  # fmt: skip
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        options, settling = self._settling(planned, panels)
-        brief = self.is_brief(planned.length, panels.c.size)
-        loop = self._leaving(few().few_drawn(self.operation, options), settling) if brief else settling()
-        return loop, (*self.unflushed, *self._address(planned, place, random), planned.length, NO_BOOK)
+        return self._looped(planned, place, random, planned.length, 1), ()
 
-    def loop_of_chains(self, planned: Program, panels: Panels, place: Place, random: Random, length: int) -> Loop:
-        """The loop for operands of several chains, of so many products in all; `planned` is the program of the first. It takes a book as well."""
-        _, settling = self._settling(planned, panels)
-        return settling(), (*self.unflushed, *self._address(planned, place, random), length)
-
-    @staticmethod
-    def _leaving(few_loop: Callable[..., int], settling: Callable[[], Callable[..., Any]]) -> Callable[..., Any]:
-        """The loop of few roundings, followed by the one that settles where one of them hangs on more than 16 random bits."""
-
-        def loop(first: int, last: int, *arguments: Any) -> None:
-            done = first + few_loop(first, last, *arguments[:-2])
-            if done < last:
-                settling()(done, last, *arguments)
-
-        return loop
+    def loop_of_chains(self, planned: Program, place: Place, random: Random, length: int, chains: int) -> Loop:
+        """The loop for operands of several chains, of so many products in all; `planned` is the program of the first."""
+        return self._looped(planned, place, random, length, chains), ()
 
     @property
     def counts(self) -> bool:
         """Whether there are loops that count."""
         return True
 
-    @property
-    def counted_options(self) -> Any:
-        """How the steps draw that count. No sum in float32 overflows."""
-        return self.options()._replace(of_nan=self.family != "float32" and self.site.rule.overflow is Overflow.NAN)
-
     def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
-        loop = counted_draws().counted(self.operation, self.family, self.counted_options)
-        return loop, (*tally, *self.unflushed, *self._address(planned, place, random))
+        return self._looped(planned, place, random, planned.length, 1, tally), ()
 
-    def _address(self, planned: Program, place: Place, random: Random) -> tuple[Any, ...]:
+    def _looped(
+        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
+    ) -> Callable[..., None]:
+        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of a grid."""
+        what, apart = self.sum("grid", tally is not None), chains if chains > 1 else planned.apart
         begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
-        return *place, self.site.width, *random.words, begun, planned.apart
+        known = self.rounding
+        if tally is not None:
+            known = known | {"counts": tally.counts, "extremes": tally.extremes}
+        given = self.address(place, random) | generated.turns(begun, apart, chains) | {"length": length}
+        job = generated.Job(what, known, given)
+
+        def loop(
+            first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
+            rows: int, columns: int,
+        ) -> None:  # fmt: skip
+            panels, turns = a.shape[-3:-1]
+            arrays = {
+                "a": a, "b": b, "c": c, "values": values, "flags": flags, "numbers": numbers, "state": generated.room(what, chains),
+            }  # fmt: skip
+            given = {
+                "tiles": panels * b.shape[-3], "panels": panels, "wide": c.shape[1], "rows": rows, "columns": columns, "nan_flags": nan_flags,
+                "turns": turns,
+            }  # fmt: skip
+            job(first, last, generated.addresses(arrays) | given)
+
+        return loop
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -528,15 +534,10 @@ def _single(operation: str, site: Site, exact: bool) -> Way | None:
     """For sums in float32."""
     rounding = site.rule.rounding
     if rounding is Rounding.STOCHASTIC:
-        return Drawn(operation=_drawn_single(operation, exact), site=site, bounded=True)
+        return Drawn(operation="fma" if exact else operation, site=site, bounded=True, wide=not exact)
     manner = steps().Manner(family="float32_of_narrow" if exact else "float32", rounding=rounding.name.lower())
     bounded = site.rule.overflow is not Overflow.INFINITY or rounding is not Rounding.NEAREST_EVEN
     return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
-
-
-def _drawn_single(operation: str, exact: bool) -> str:
-    """What steps that draw call an operation on float32; rounding a product that is `exact` changes nothing."""
-    return "single_fma_of_narrow" if exact else f"single_{operation}"
 
 
 def _plain_single(site: Site) -> bool:

@@ -277,9 +277,9 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import alone, blocks, counted_draws, counted_lines, dots, drawn_conversions, drawn_singles, drawn_tiles, fast
+from softfloat.kernels import blocks, counted_lines, dots, drawn_conversions, drawn_singles, fast
 from softfloat.kernels import few, gathered, loops, paired, singles, stacked, tiles
-from softfloat.kernels.steps import Draws, Manner
+from softfloat.kernels.steps import Manner
 
 half, single = Manner("half"), Manner("float32")
 made = [
@@ -294,19 +294,16 @@ made = [
     tiles.deterministic("mul_add", np.float32, 1, 1, half),
     tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
     tiles.deterministic("fma", np.float32, 1, 1, single), tiles.deterministic("fma", np.float32, 1, 1, single._replace(rounding="to_odd")),
-    tiles.counted("fma", half), tiles.counted("mul_add", half), counted_draws.counted("fma", "half", Draws(True)),
+    tiles.counted("fma", half), tiles.counted("mul_add", half),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
-    drawn_tiles.stochastic("fma", "half", Draws(False, True)), drawn_tiles.stochastic("fma", "half", Draws(True, True, daz=True)),
-    drawn_tiles.stochastic("mul_add", "narrow", Draws(True, True)), drawn_tiles.stochastic("single_fma", "float32", Draws(False, True)),
-    few.few_blocks(4, 4, "drawn", True), few.few_drawn("fma", Draws(False, True)), few.few_drawn("mul_add", Draws(True, ftz=True)),
+    few.few_blocks(4, 4, "drawn", True),
     paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
-    paired.drawn("fma", Draws(), "paired"), paired.drawn("mul_add", Draws(), "shared"), gathered.gather("half", np.float32),
+    gathered.gather("half", np.float32),
     gathered.gather("half", np.uint16),
     counted_lines.chain("fma", np.float32, 1, 1, "paired", half),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
-    alone.drawn("mul_add", Draws(daz=True), "paired", True),
-    singles.elementwise("div", "to_odd", True), counted_lines.drawn("fma", Draws(), "shared"),
+    singles.elementwise("div", "to_odd", True),
     drawn_singles.elementwise_drawn("add", True),
     counted_lines.chain("mul_add", np.float32, 1, 1, "paired", single),
 ]
