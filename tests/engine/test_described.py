@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,8 +14,8 @@ from hypothesis import strategies as st
 from softfloat.kernels.spec import Rule
 
 from softfloat import bits, float16
-from softfloat.accumulators import Accumulator, pairwise
-from softfloat.engine import available, described, elementwise
+from softfloat.accumulators import Accumulator, chunked, compensated, fma, mul_add, pairwise
+from softfloat.engine import available, described, elementwise, joining, unit_ways
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, program
 from softfloat.environments import Rounding, Settings
@@ -108,10 +110,10 @@ def drawn_formats(draw: st.DrawFn) -> Format:
 
 
 @st.composite
-def drawn_options(draw: st.DrawFn) -> dict[str, Any]:
+def drawn_options(draw: st.DrawFn, roundings: tuple[str, ...]) -> dict[str, Any]:
     """Every field of a rule that a piece knows."""
     found: dict[str, Any] = {
-        "rounding": draw(st.sampled_from([x.name.lower() for x in Rounding])),
+        "rounding": draw(st.sampled_from(roundings)),
         "overflow": draw(st.sampled_from(["infinity", "saturate"])),
         "tininess": draw(st.sampled_from(["after", "before"])),
         "daz": draw(st.integers(0, 3)) == 0,
@@ -129,21 +131,33 @@ def codes(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: 
     return found
 
 
+EVERY = tuple(x.name.lower() for x in Rounding)
+IN_ORDER: dict[str, Callable[[Format], Accumulator]] = {
+    "fma": fma,
+    "mul_add": mul_add,
+    "three chains": lambda fmt: fma(fmt).replace(chains=3),
+    "chunks of 20": lambda fmt: chunked(20, mul_add(fmt), "float32"),
+    **{method: partial(compensated, method=method) for method in ("kahan", "neumaier", "two_term")},
+}
+"""Sums in order, of which those that draw are generated."""
+
+
+@st.composite
+def drawn_accumulators(draw: st.DrawFn, fmt: Format) -> tuple[Accumulator, dict[str, Any]]:
+    """Sums in pairs with any rule, or in order with one that draws."""
+    if draw(st.booleans()):
+        return pairwise(fmt), draw(drawn_options(EVERY))
+    return IN_ORDER[draw(st.sampled_from(sorted(IN_ORDER)))](fmt), draw(drawn_options(("stochastic",)))
+
+
 @SERVED
-@settings(max_examples=20)
-@given(
-    drawn_formats(), drawn_formats(), drawn_options(), st.integers(-9, 6), st.integers(1, 100), st.booleans(), st.data()
-)
+@settings(max_examples=40)
+@given(drawn_formats(), drawn_formats(), st.integers(-9, 6), st.integers(1, 100), st.booleans(), st.data())
 def test_drawn_sums_are_those_of_the_plain_loop(
-    fmt: Format,
-    source: Format,
-    options: dict[str, Any],
-    exponent: int,
-    length: int,
-    counting: bool,
-    data: st.DataObject,
+    fmt: Format, source: Format, exponent: int, length: int, counting: bool, data: st.DataObject
 ) -> None:
     """Grids and lines, with c and without, counted and not: codes, flags, counts and extremes."""
+    how, options = data.draw(drawn_accumulators(fmt))
     rng, scale = np.random.default_rng(length), 2.0**exponent
     rows, columns = data.draw(st.integers(1, 19)), data.draw(st.integers(1, 39))
     a, b = codes(rng, source, (rows, length), scale), codes(rng, source, (length, columns), scale)
@@ -153,9 +167,14 @@ def test_drawn_sums_are_those_of_the_plain_loop(
     for fast in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(elementwise, "FAST", fast)
-            patch.setattr(described, "LEAST_WORK", 0)
-            made = [bits.matmul(a, b, source, pairwise(fmt), c, count=counting, **options)]
-            made.append(bits.vecdot(a, lines[0], source, pairwise(fmt), lines[1], count=counting, **options))
+            for module, name in ((described, "LEAST_WORK"), (unit_ways, "LEAST_LINE"), (joining, "WORTH_CALLS")):
+                patch.setattr(module, name, 0)
+            made = [bits.matmul(a, b, source, how, c, count=counting, **options)]
+            made.append(bits.vecdot(a, lines[0], source, how, lines[1], count=counting, **options))
+            if not counting:
+                made.append(
+                    bits.cumsum(codes(np.random.default_rng(1), fmt, (3, length), scale), fmt, how, 1, **options)
+                )
         found.append([y for x in made for y in (*x[:2], *(v for z in x[2:] for v in vars(z).values()))])
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
