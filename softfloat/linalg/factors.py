@@ -14,7 +14,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.arrays.functions import as_soft
-from softfloat.arrays.softarray import SoftArray, evaluated, from_codes, wrapped
+from softfloat.arrays.softarray import SoftArray, from_codes, wrapped
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
 from softfloat.environments import current_environment
@@ -136,7 +136,7 @@ class LU:
     def l(self) -> SoftArray:  # noqa: E743 -- its name in every textbook
         """Lower triangular, with ones on the diagonal."""
         m, n = self.lu.shape
-        found = np.tril(self.lu)[:, : min(m, n)]
+        found: Any = np.tril(self.lu)[:, : min(m, n)]
         np.fill_diagonal(found, 1)
         return found
 
@@ -149,7 +149,7 @@ class LU:
     @property
     def sign(self) -> int:
         """1, or -1 where an odd number of exchanges was made."""
-        return 1 if _even(self.rows) == _even(self.columns) else -1
+        return 1 if even(self.rows) == even(self.columns) else -1
 
     def solve(self, b: Any) -> SoftArray:
         """x of a x = b by forward and back substitution, as `solve_triangular` has them; a pivot that is 0 divides, as IEEE 754 has it."""
@@ -172,7 +172,7 @@ class LU:
         return float(np.max(np.where(wanted == low @ high, 0.0, shares), initial=0.0))
 
 
-def _even(order: Places) -> bool:
+def even(order: Places) -> bool:
     """Whether a permutation is one of an even number of exchanges."""
     seen, even = np.zeros(len(order), bool), True
     for start in range(len(order)):
@@ -183,9 +183,7 @@ def _even(order: Places) -> bool:
     return even
 
 
-def lu(
-    a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumulator: Accumulator | None = None
-) -> LU:
+def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumulator: Accumulator | None = None) -> LU:
     """LU factors of a matrix: each element a_ij + (-l_i1) u_1j + (-l_i2) u_2j + ..., below the diagonal divided by the pivot.
 
     Parameters
@@ -231,7 +229,7 @@ def lu(
         if pivot == "complete":
             rows, columns = _completely(codes, steps)
         else:
-            rows = _factor(codes, steps, pivot == "partial")
+            rows = factor(codes, steps, pivot == "partial")
         raised = status.flags
     finally:
         status.add(int(before))
@@ -245,7 +243,7 @@ def _growth(a: SoftArray, factors: SoftArray) -> float:
         return float(top / np.max(np.abs(a.values), initial=0.0)) if a.size else 1.0
 
 
-def _factor(a: Codes, steps: Steps, pivoting: bool) -> Places:
+def factor(a: Codes, steps: Steps, pivoting: bool) -> Places:
     """LU in place; the row of `a` that each now is."""
     m, n = a.shape
     if steps.whole(n):
@@ -256,7 +254,7 @@ def _factor(a: Codes, steps: Steps, pivoting: bool) -> Places:
         high = min(low + width, n)
         here = slice(low, high)
         panel = np.array(a[low:, here])
-        moved = _factor(panel, steps, pivoting)
+        moved = factor(panel, steps, pivoting)
         if pivoting:
             a[low:] = a[low:][moved]
             order[low:] = order[low:][moved]
@@ -358,11 +356,11 @@ def cholesky(a: SoftArray, *, block: int | None = None, accumulator: Accumulator
     name = "softfloat.linalg.cholesky"
     a = check_matrix(a, name, square=True)
     codes = a.codes.copy()
-    _root(codes, Steps(a, name, block, accumulator), 0)
-    return np.tril(wrapped(codes, a.format))
+    root(codes, Steps(a, name, block, accumulator), 0)
+    return wrapped(np.tril(codes), a.format)
 
 
-def _root(a: Codes, steps: Steps, first: int) -> None:
+def root(a: Codes, steps: Steps, first: int) -> None:
     """Cholesky in place, below the diagonal and on it; `first` is the index of its first row in the whole."""
     n = len(a)
     if not steps.whole(n):
@@ -370,7 +368,7 @@ def _root(a: Codes, steps: Steps, first: int) -> None:
         for low in range(0, n, width):
             high = min(low + width, n)
             here = slice(low, high)
-            _root(a[here, here], steps, first + low)
+            root(a[here, here], steps, first + low)
             if high == n:
                 return
             part = a[here, here]
@@ -387,10 +385,10 @@ def _root(a: Codes, steps: Steps, first: int) -> None:
         if k and not steps.single:
             minus = steps.negated(a[k:, :k])
             a[k:, k : k + 1] = steps.added(a[k:, k : k + 1], minus, a[k : k + 1, :k].T)
-        pivot = float(bits.decode(a[k, k], steps.fmt))
-        if not pivot > 0:
+        if a[k, k] & steps.sign or steps.magnitudes(a[k, k : k + 1])[0] <= 0:
+            pivot = float(bits.decode(a[k, k], steps.fmt))
             raise np.linalg.LinAlgError(f"{steps.name}: element {first + k} of the diagonal has become {pivot}")
-        a[k, k] = evaluated(steps.name, bits.sqrt, a[k, k], steps.fmt)
+        a[k, k] = steps.computed("sqrt", a[k, k : k + 1])[0]
         if k + 1 == n:
             return
         below = a[k + 1 :, k]
@@ -416,7 +414,7 @@ class LDL:
         What the factorization raised.
     """
 
-    l: SoftArray
+    l: SoftArray  # noqa: E741 -- its name in every textbook
     d: SoftArray
     rows: Places
     flags: Flags
@@ -453,7 +451,7 @@ def ldl(a: SoftArray) -> LDL:
     try:
         k = 0
         while k < n:
-            size, other = _pivot(steps.magnitudes(codes[k:, k:]))
+            size, other = _pivot(np.abs(np.asarray(bits.decode(codes[k:, k:], a.format))))
             other += k
             last = k + size - 1
             for x in (codes, codes.T, low):
@@ -466,7 +464,7 @@ def ldl(a: SoftArray) -> LDL:
                 low[below, k] = _scaled(columns[:, 0], codes[k, k], steps)
             elif len(columns):
                 two = codes[here, here].copy()
-                order = _factor(two, steps, True)
+                order = factor(two, steps, True)
                 found = substituted(two, columns.T[order], steps, True, unit=True)
                 low[below, here] = substituted(two, found, steps, False).T
             if k + size < n:
@@ -476,9 +474,9 @@ def ldl(a: SoftArray) -> LDL:
         raised = status.flags
     finally:
         status.add(int(before))
-    factor = from_codes(low, a.format)
-    np.fill_diagonal(factor, 1)
-    return LDL(factor, d, rows, raised)
+    unit: Any = from_codes(low, a.format)
+    np.fill_diagonal(unit, 1)
+    return LDL(unit, d, rows, raised)
 
 
 def _pivot(sizes: np.ndarray[Any, Any]) -> tuple[int, int]:
@@ -571,11 +569,16 @@ def qr(a: SoftArray, *, mode: str = "reduced") -> Any:
     name = "softfloat.linalg.qr"
     a = check_matrix(a, name)
     check_choice("mode", mode, ("reduced", "complete", "r"))
-    steps, r = Steps(a, name), a.codes.copy()
-    m, n = a.shape
+    found = [wrapped(x, a.format) for x in orthogonal_factors(a.codes, Steps(a, name), mode)]
+    return found[0] if mode == "r" else tuple(found)
+
+
+def orthogonal_factors(a: Codes, steps: Steps, mode: str) -> tuple[Codes, ...]:
+    """Q and R, or R alone."""
+    r = a.copy()
+    m, n = r.shape
     reflectors = householder(r, steps)
-    if mode == "r":
-        return wrapped(r[: min(m, n)].copy(), a.format)
     columns = m if mode == "complete" else min(m, n)
-    q = orthogonal(reflectors, m, columns, steps)
-    return wrapped(q, a.format), wrapped(r[:columns].copy(), a.format)
+    if mode == "r":
+        return (r[:columns].copy(),)
+    return orthogonal(reflectors, m, columns, steps), r[:columns].copy()

@@ -6,13 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
+from softfloat import bits, engine
 from softfloat.accumulators import Accumulator, fma, mul_add
-from softfloat.arrays.softarray import SoftArray, evaluated, wrapped
+from softfloat.arrays.softarray import SoftArray, evaluated
 from softfloat.arrays.sums import accumulator_for
 from softfloat.bits.sums import check_accumulator
 from softfloat.checks import check_whole
-from softfloat.engine import Codes
+from softfloat.engine import Codes, calls, elementwise
+from softfloat.engine.calls import SMALL
 from softfloat.environments import current_environment
 
 PIECE = 64  # products in one sum, where an accumulator's bits depend on how many there are
@@ -51,6 +52,7 @@ class Steps:
         self.how = accumulator_for(fmt) if accumulator is None else check_accumulator(accumulator)
         self.fused = self.how == fma(fmt)
         self.single = self.fused or self.how == mul_add(fmt)
+        self.sign, self.loops = fmt.dtype.type(fmt.sign_bit), dict[str, Any]()
         self.block = None if block is None else check_whole("block", block, 1)
 
     def width(self, size: int) -> int:
@@ -70,13 +72,26 @@ class Steps:
             c = evaluated(self.name, bits.convert, c, self.fmt, self.how.partials)
         return np.asarray(evaluated(self.name, bits.matmul, a, b, self.fmt, self.how, c, out_format=self.fmt))
 
+    def computed(self, operation: str, *operands: Codes) -> Codes:
+        """An operation of `softfloat.bits` on arrays of one shape in C order."""
+        env, (x, *rest) = current_environment(), operands
+        if x.size > SMALL or env.traps:
+            return np.asarray(evaluated(self.name, getattr(bits, operation), *operands, self.fmt))
+        if operation not in self.loops:
+            settings = env.settings.for_format(self.fmt.name)
+            self.loops[operation] = elementwise.prepared(operation, self.fmt, settings, elementwise.FAST)
+        loop = self.loops[operation]
+        if loop is None:
+            return np.asarray(evaluated(self.name, getattr(bits, operation), *operands, self.fmt))
+        found, flat = np.empty(x.shape, x.dtype), [calls.flat(y) for y in operands]
+        b, c = (flat[1], flat[-1]) if rest else (flat[0], flat[0])
+        env.status.add(loop(flat[0], b, c, found.reshape(-1), elementwise.NO_CODES, env.streams.take(), False))
+        return found
+
     def outer_added(self, c: Codes, column: Codes, row: Codes) -> Codes:
         """c + column * row, of the shape of c; for `single` arithmetic, and the bits of `added`."""
         x, y = spread(column[:, None], c.shape), spread(row, c.shape)
-        c = np.ascontiguousarray(c)
-        if self.fused:
-            return np.asarray(evaluated(self.name, bits.fma, x, y, c, self.fmt))
-        return (wrapped(c, self.fmt) + wrapped(x, self.fmt) * wrapped(y, self.fmt)).codes
+        return self.computed("fma", x, y, c) if self.fused else self.computed("add", c, self.computed("mul", x, y))
 
     def product(self, a: Codes, b: Codes) -> Codes:
         """The product of two matrices."""
@@ -84,16 +99,16 @@ class Steps:
 
     def divided(self, x: Codes, y: Any) -> Codes:
         """x / y of codes; y of one element, or of the shape of x."""
-        return (wrapped(np.ascontiguousarray(x), self.fmt) / wrapped(spread(y, x.shape), self.fmt)).codes
+        return self.computed("div", x, spread(y, x.shape))
 
     def negated(self, x: Codes) -> Codes:
         """Numbers of the other sign."""
-        return np.asarray(bits.negative(x, self.fmt))
+        return np.asarray(x ^ self.sign if self.fmt.signed_zero else bits.negative(x, self.fmt))
 
     def magnitudes(self, x: Codes) -> np.ndarray[Any, Any]:
-        """Absolute values, exact in float64; -1 for NaN, which no pivot is unless there is nothing else."""
-        found = np.abs(np.asarray(bits.decode(x, self.fmt)))
-        found[np.isnan(found)] = -1.0
+        """Codes of absolute values, which are in order; -1 for NaN, which no pivot is unless there is nothing else."""
+        found = engine.magnitudes(x, self.fmt).astype(np.int64)
+        found[engine.is_nan(x, self.fmt)] = -1
         return found
 
 
