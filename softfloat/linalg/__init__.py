@@ -1,6 +1,35 @@
-"""Linear algebra."""
+"""Linear algebra in a format: factorizations, solvers, refinement, each operation rounded as the environment says.
+
+Functions of `numpy.linalg` take SoftArrays as well; what NumPy has no name for is here. Nothing is scaled, promoted or refined unasked, and no
+operation is made in float64 but for comparisons: which pivot, which order, when to stop. Sums of products are by the
+environment's accumulator; c - l u is c + (-l) u. Flags go to the environment's status, and results that have `flags` have them too.
+
+>>> import softfloat
+>>> found = lu(softfloat.array([[4, 3], [6, 3]], "bfloat16"))
+>>> found.solve([1, 0])
+SoftArray([-0.498,  0.996], bfloat16)
+"""
 
 from softfloat.linalg import numpys as numpys  # fills the table in which SoftArrays look NumPy's functions up
 from softfloat.linalg.factors import LDL, LU, cholesky, ldl, lu, qr, solve_triangular
+from softfloat.linalg.krylov import Solved, cg, gmres
+from softfloat.linalg.refinement import Refined, refine
+from softfloat.linalg.scalings import Squeezed, equilibrate, squeeze
 
-__all__ = ["LDL", "LU", "cholesky", "ldl", "lu", "qr", "solve_triangular"]
+__all__ = [
+    "LDL",
+    "LU",
+    "Refined",
+    "Solved",
+    "Squeezed",
+    "cg",
+    "cholesky",
+    "equilibrate",
+    "gmres",
+    "ldl",
+    "lu",
+    "qr",
+    "refine",
+    "solve_triangular",
+    "squeeze",
+]

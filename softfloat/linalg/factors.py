@@ -17,8 +17,7 @@ from softfloat.arrays.functions import as_soft
 from softfloat.arrays.softarray import SoftArray, from_codes, wrapped
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
-from softfloat.environments import current_environment
-from softfloat.linalg.steps import Steps, check_matrix, spread
+from softfloat.linalg.steps import Raised, Steps, check_matrix, spread
 from softfloat.status import Flags
 
 __all__ = ["LDL", "LU", "cholesky", "ldl", "lu", "qr", "solve_triangular"]
@@ -221,20 +220,14 @@ def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumu
     a = check_matrix(a, name)
     check_choice("pivot", pivot, ("partial", "none", "complete"))
     steps = Steps(a, name, block, accumulator)
-    codes, status = a.codes.copy(), current_environment().status
-    before = status.flags
-    status.clear()
-    try:
-        columns = np.arange(a.shape[1])
+    codes, columns = a.codes.copy(), np.arange(a.shape[1])
+    with Raised() as raised:
         if pivot == "complete":
             rows, columns = _completely(codes, steps)
         else:
             rows = factor(codes, steps, pivot == "partial")
-        raised = status.flags
-    finally:
-        status.add(int(before))
     factors = wrapped(codes, a.format)
-    return LU(factors, rows, columns, _growth(a, factors), raised)
+    return LU(factors, rows, columns, _growth(a, factors), raised.flags)
 
 
 def _growth(a: SoftArray, factors: SoftArray) -> float:
@@ -441,14 +434,12 @@ def ldl(a: SoftArray) -> LDL:
     """
     name = "softfloat.linalg.ldl"
     a = check_matrix(a, name, square=True)
-    steps, n, status = Steps(a, name), len(a), current_environment().status
+    steps, n = Steps(a, name), len(a)
     codes = np.tril(a.codes)
     codes = np.where(np.tri(n, dtype=bool), codes, codes.T)
     low, rows = np.zeros_like(codes), np.arange(n)
-    before = status.flags
-    status.clear()
     d: Any = wrapped(np.zeros_like(codes), a.format)
-    try:
+    with Raised() as raised:
         k = 0
         while k < n:
             size, other = _pivot(np.abs(np.asarray(bits.decode(codes[k:, k:], a.format))))
@@ -471,12 +462,9 @@ def ldl(a: SoftArray) -> LDL:
                 rest = steps.added(codes[below, below], steps.negated(low[below, here]), columns.T)
                 codes[below, below] = np.where(np.tri(len(rest), dtype=bool), rest, rest.T)
             k += size
-        raised = status.flags
-    finally:
-        status.add(int(before))
     unit: Any = from_codes(low, a.format)
     np.fill_diagonal(unit, 1)
-    return LDL(unit, d, rows, raised)
+    return LDL(unit, d, rows, raised.flags)
 
 
 def _pivot(sizes: np.ndarray[Any, Any]) -> tuple[int, int]:

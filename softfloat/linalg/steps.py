@@ -15,6 +15,7 @@ from softfloat.checks import check_whole
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.environments import current_environment
+from softfloat.status import Flags
 
 PIECE = 64  # products in one sum, where an accumulator's bits depend on how many there are
 OUTER, INNER = 64, 8  # rows and columns of blocks, where they do not: to be quick
@@ -110,6 +111,22 @@ class Steps:
         found = engine.magnitudes(x, self.fmt).astype(np.int64)
         found[engine.is_nan(x, self.fmt)] = -1
         return found
+
+
+class Raised:
+    """What is raised inside a `with`: `flags`, which the environment's status has afterwards besides those that it had."""
+
+    flags = Flags(0)
+
+    def __enter__(self) -> Raised:
+        self._status = current_environment().status
+        self._before = self._status.flags
+        self._status.clear()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.flags |= self._status.flags
+        self._status.add(int(self._before))
 
 
 def spread(x: Any, shape: tuple[int, ...]) -> Codes:
