@@ -52,6 +52,7 @@ MODULES = {
     "softfloat.interchange.columns": "Columns of Arrow and pandas",
     "softfloat.interchange.stores": "Arrays of Zarr",
     "softfloat.jit": "Operations inside numba.njit",
+    "softfloat.linalg": "Factorizations, solvers, refinement",
     "softfloat.onnx": "ONNX models",
     "softfloat.recipes": "Mixed-precision recipes",
     "softfloat.reference": "The oracle, on exact fractions",

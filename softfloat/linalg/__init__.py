@@ -7,7 +7,7 @@ environment's accumulator; c - l u is c + (-l) u. Flags go to the environment's 
 >>> import softfloat
 >>> found = lu(softfloat.array([[4, 3], [6, 3]], "bfloat16"))
 >>> found.solve([1, 0])
-SoftArray([-0.498,  0.996], bfloat16)
+SoftArray([-0.5,  1. ], bfloat16)
 """
 
 from softfloat.linalg import numpys as numpys  # fills the table in which SoftArrays look NumPy's functions up

@@ -158,7 +158,7 @@ def refine(
     >>> a = numpy.array([[4.0, 1.0, 0.3], [1.0, 3.0, 0.1], [0.3, 0.1, 2.0]])
     >>> found = refine(a, a.sum(1), factor="float16", working="float32", exact=numpy.ones(3))
     >>> found.converged, found.steps, [f"{x:.0e}" for x in found.nbe]
-    (True, 2, ['2e-04', '1e-07', '1e-08'])
+    (True, 2, ['3e-04', '1e-07', '2e-08'])
     """
     name = "softfloat.linalg.refine"
     check_choice("solver", solver, ("lu", "gmres"))
