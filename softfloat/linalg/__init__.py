@@ -11,7 +11,7 @@ SoftArray([-0.5,  1. ], bfloat16)
 """
 
 from softfloat.linalg import numpys as numpys  # fills the table in which SoftArrays look NumPy's functions up
-from softfloat.linalg.factors import LDL, LU, cholesky, ldl, lu, qr, solve_triangular
+from softfloat.linalg.factors import LDL, LU, ldl, lu, solve_triangular
 from softfloat.linalg.krylov import Solved, cg, gmres
 from softfloat.linalg.refinement import Refined, refine
 from softfloat.linalg.scalings import Squeezed, equilibrate, squeeze
@@ -23,12 +23,10 @@ __all__ = [
     "Solved",
     "Squeezed",
     "cg",
-    "cholesky",
     "equilibrate",
     "gmres",
     "ldl",
     "lu",
-    "qr",
     "refine",
     "solve_triangular",
     "squeeze",

@@ -20,7 +20,7 @@ from softfloat.engine import Codes
 from softfloat.linalg.steps import Raised, Steps, check_matrix, spread
 from softfloat.status import Flags
 
-__all__ = ["LDL", "LU", "cholesky", "ldl", "lu", "qr", "solve_triangular"]
+__all__ = ["LDL", "LU", "ldl", "lu", "solve_triangular"]
 
 Places = np.ndarray[Any, np.dtype[np.intp]]
 
@@ -331,30 +331,11 @@ def _completely(a: Codes, steps: Steps) -> tuple[Places, Places]:
 # -- symmetric matrices --------------------------------------------------------------------------------------------------
 
 
-def cholesky(a: SoftArray, *, block: int | None = None, accumulator: Accumulator | None = None) -> SoftArray:
-    """L of a = L Lᵀ: each element a_ij + (-l_i1) l_j1 + ..., of the diagonal its square root, below it over that.
-
-    Parameters
-    ----------
-    a : SoftArray
-        Square; of what lies above the diagonal nothing is read.
-    block, accumulator
-        As `lu` takes them.
-
-    Raises
-    ------
-    numpy.linalg.LinAlgError
-        Where a diagonal element is no positive number when its root is due: with its index and value.
-    """
-    name = "softfloat.linalg.cholesky"
-    a = check_matrix(a, name, square=True)
-    codes = a.codes.copy()
-    root(codes, Steps(a, name, block, accumulator), 0)
-    return wrapped(np.tril(codes), a.format)
-
-
 def root(a: Codes, steps: Steps, first: int) -> None:
-    """Cholesky in place, below the diagonal and on it; `first` is the index of its first row in the whole."""
+    """Cholesky in place, below the diagonal and on it; `first` is the index of its first row in the whole.
+
+    Each element is a_ij + (-l_i1) l_j1 + ...; of the diagonal its square root, below it over that.
+    """
     n = len(a)
     if not steps.whole(n):
         width = steps.width(n)
@@ -540,29 +521,8 @@ def orthogonal(reflectors: list[Reflector], m: int, columns: int, steps: Steps) 
     return q
 
 
-def qr(a: SoftArray, *, mode: str = "reduced") -> Any:
-    """Q and R by Householder's reflectors: a = q @ r, but for rounding errors.
-
-    Each column x from the diagonal on gives beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta and v = x / (x_1 - beta), v_1 = 1;
-    the columns to its right become a + (-v) (tau (vᵀ a)). x · x and vᵀ a are sums by the environment's accumulator; nothing
-    is scaled, so that x · x may overflow. Q is made of the reflectors from the last on.
-
-    Parameters
-    ----------
-    a : SoftArray
-        Of shape (m, n).
-    mode : {"reduced", "complete", "r"}
-        Q of shape (m, min(m, n)) or (m, m); or R alone.
-    """
-    name = "softfloat.linalg.qr"
-    a = check_matrix(a, name)
-    check_choice("mode", mode, ("reduced", "complete", "r"))
-    found = [wrapped(x, a.format) for x in orthogonal_factors(a.codes, Steps(a, name), mode)]
-    return found[0] if mode == "r" else tuple(found)
-
-
 def orthogonal_factors(a: Codes, steps: Steps, mode: str) -> tuple[Codes, ...]:
-    """Q and R, or R alone."""
+    """Q and R, or R alone, of one of NumPy's modes. Q is made of the reflectors from the last on."""
     r = a.copy()
     m, n = r.shape
     reflectors = householder(r, steps)

@@ -309,7 +309,10 @@ def _vector_norm(x: SoftArray, ord: Any, axis: Any, keepdims: bool) -> SoftArray
 
 @implements(np.linalg.qr)
 def qr(a: SoftArray, mode: str = "reduced") -> Any:
-    """Householder's reflectors, as `softfloat.linalg.qr` has them."""
+    """Householder's reflectors: beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta, v = x / (x_1 - beta), and a + (-v) (tau (vᵀ a)).
+
+    Sums are the accumulator's; nothing is scaled, so that x · x may overflow.
+    """
     if mode not in ("reduced", "complete", "r"):
         raise ValueError(f"numpy.linalg.qr of a SoftArray has no mode={mode!r}; accepted: 'reduced', 'complete', 'r'")
     found = _each(lambda x, steps: factors.orthogonal_factors(x, steps, mode), "qr", a)
