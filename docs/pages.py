@@ -42,6 +42,7 @@ MODULES = {
     "softfloat": "Formats, arrays, environments, flags",
     "softfloat.bits": "Functions on codes: arithmetic, conversions, sums",
     "softfloat.accumulators": "Accumulators: ways to sum dot products",
+    "softfloat.analysis": "Rounding errors, bounded and measured",
     "softfloat.blocks": "Block formats",
     "softfloat.scaling": "fp8, MXFP8 and NVFP4 training recipes",
     "softfloat.dask": "Dask: arrays in blocks, on clusters",

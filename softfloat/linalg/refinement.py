@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
 from softfloat.accumulators import exact as exactly
-from softfloat.arrays.softarray import SoftArray, array, evaluated, wrapped, zeros_like
+from softfloat.analysis import backward_error, two_prod, two_sum
+from softfloat.arrays.softarray import SoftArray, array, wrapped, zeros_like
 from softfloat.checks import check_choice, check_count, check_real, check_switch
 from softfloat.formats import Format, check_format
 from softfloat.linalg import scalings
@@ -87,12 +87,10 @@ class _Errors:
 
     def add(self, x: SoftArray) -> float:
         """Those of one more step; the greatest that counts."""
-        found, sizes = np.asarray(x.values), np.abs(self.a)
+        found = np.asarray(x.values)
+        self.nbe.append(backward_error(self.a, found, self.b))
+        self.cbe.append(backward_error(self.a, found, self.b, "componentwise"))
         with np.errstate(all="ignore"):
-            rest, scale = np.abs(self.b - self.a @ found), sizes @ np.abs(found) + np.abs(self.b)
-            whole = sizes.sum(1).max() * np.abs(found).max() + np.abs(self.b).max()
-            self.nbe.append(float(rest.max() / whole))
-            self.cbe.append(float(np.max(np.where(rest == 0, 0.0, rest / scale))))
             if self.exact is None:
                 return self.nbe[-1]
             self.forward.append(float(np.abs(found - self.exact).max() / np.abs(self.exact).max()))
@@ -258,12 +256,8 @@ def _twice(a: SoftArray, b: SoftArray, x: SoftArray) -> SoftArray:
     """Dot2: products and sums with their errors, which are summed apart."""
     s, e = b, zeros_like(b)
     for j in range(a.shape[1]):
-        column = -a[:, j].copy()
-        factor = wrapped(np.full(len(b), x.codes[j]), x.format)
-        p = column * factor
-        lost = wrapped(evaluated("fma", bits.fma, column.codes, factor.codes, (-p).codes, a.format), a.format)
-        t = s + p
-        z = t - s
-        e = e + (((s - (t - z)) + (p - z)) + lost)
+        p, lost = two_prod(-a[:, j], wrapped(np.full(len(b), x.codes[j]), x.format))
+        t, more = two_sum(s, p)
+        e = e + (more + lost)
         s = t
     return s + e
