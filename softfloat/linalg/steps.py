@@ -18,7 +18,7 @@ from softfloat.environments import current_environment
 from softfloat.status import Flags
 
 PIECE = 64  # products in one sum, where an accumulator's bits depend on how many there are
-OUTER, INNER = 64, 8  # rows and columns of blocks, where they do not: to be quick
+OUTER, INNER = 64, 16  # rows and columns of blocks, where they do not: to be quick
 
 
 class Steps:
@@ -47,7 +47,8 @@ class Steps:
         fmt = x.format
         if not fmt.zero or not fmt.signed:
             raise TypeError(f"{name} needs a format with zero and negative numbers, got {fmt}; astype() converts")
-        if current_environment().position is not None:
+        self.env = current_environment()
+        if self.env.position is not None:
             raise ValueError(f"{name} takes no block of a larger array; accepted: an environment without position")
         self.fmt, self.name = fmt, name
         self.how = accumulator_for(fmt) if accumulator is None else check_accumulator(accumulator)
@@ -75,18 +76,20 @@ class Steps:
 
     def computed(self, operation: str, *operands: Codes) -> Codes:
         """An operation of `softfloat.bits` on arrays of one shape in C order."""
-        env, (x, *rest) = current_environment(), operands
-        if x.size > SMALL or env.traps:
-            return np.asarray(evaluated(self.name, getattr(bits, operation), *operands, self.fmt))
         if operation not in self.loops:
-            settings = env.settings.for_format(self.fmt.name)
-            self.loops[operation] = elementwise.prepared(operation, self.fmt, settings, elementwise.FAST)
-        loop = self.loops[operation]
+            settings = self.env.settings.for_format(self.fmt.name)
+            ready = elementwise.prepared(operation, self.fmt, settings, elementwise.FAST)
+            self.loops[operation] = None if self.env.traps else ready
+        x = operands[0]
+        loop = self.loops[operation] if x.size <= SMALL else None
         if loop is None:
             return np.asarray(evaluated(self.name, getattr(bits, operation), *operands, self.fmt))
-        found, flat = np.empty(x.shape, x.dtype), [calls.flat(y) for y in operands]
-        b, c = (flat[1], flat[-1]) if rest else (flat[0], flat[0])
-        env.status.add(loop(flat[0], b, c, found.reshape(-1), elementwise.NO_CODES, env.streams.take(), False))
+        found = np.empty(x.shape, x.dtype)
+        a = calls.flat(x)
+        b = calls.flat(operands[1]) if len(operands) > 1 else a
+        c = calls.flat(operands[2]) if len(operands) > 2 else b
+        stream = self.env.streams.take()
+        self.env.status.add(loop(a, b, c, found.reshape(-1), elementwise.NO_CODES, stream, False))
         return found
 
     def outer_added(self, c: Codes, column: Codes, row: Codes) -> Codes:
