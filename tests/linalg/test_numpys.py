@@ -163,6 +163,15 @@ def test_nothing_is_scaled() -> None:
     assert np.isfinite(np.linalg.qr(softfloat.array(large, bfloat16)).Q.values).all()
 
 
+def test_traps_are_raised_in_the_middle() -> None:
+    large = softfloat.array(np.full((3, 3), 300.0) + np.eye(3), float16)
+    with softfloat.environment(traps="OVERFLOW") as env, pytest.raises(softfloat.FloatingPointTrap, match=r"^OVERFLOW"):
+        np.linalg.qr(large)
+    assert "OVERFLOW" in str(env.status.flags)
+    with softfloat.environment(traps="DIVBYZERO"):
+        np.testing.assert_array_equal(linalg.lu(HALF).lu.codes, linalg.lu(HALF.copy()).lu.codes)
+
+
 def test_stacks_are_their_matrices() -> None:
     for function in (
         np.linalg.inv,

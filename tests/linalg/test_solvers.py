@@ -18,12 +18,13 @@ from softfloat.linalg.refinement import _residual
 from softfloat.status import Flags
 
 
-def spread_spectrum(n: int, kappa: float, seed: int = 1) -> Any:
-    """A matrix whose singular values fall evenly, on a logarithmic scale, from 1 to 1 / kappa."""
+def spread_spectrum(n: int, kappa: float, kind: str = "even", seed: int = 1) -> Any:
+    """A matrix whose singular values fall evenly, on a logarithmic scale, from 1 to 1 / kappa; or whose last alone is not 1."""
     random = np.random.default_rng(seed)
     u, _ = np.linalg.qr(random.standard_normal((n, n)))
     v, _ = np.linalg.qr(random.standard_normal((n, n)))
-    return (u * kappa ** (-np.arange(n) / (n - 1))) @ v.T
+    share = np.arange(n) // (n - 1) if kind == "one small" else np.arange(n) / (n - 1)
+    return (u * kappa ** -(1.0 * share)) @ v.T
 
 
 def poisson(n: int) -> Any:
@@ -90,6 +91,11 @@ def test_sparse_rows_are_sums_in_the_order_of_columns(how: Any) -> None:
     with softfloat.environment(accumulator=how) as env:
         expected = softfloat.array(dense, float16) @ x
         seen = env.status.flags
+        rows = sparse.csr_array(dense)
+        columns = np.concatenate([np.flip(x) for x in np.split(rows.indices, rows.indptr[1:-1])])
+        data = np.concatenate([np.flip(x) for x in np.split(rows.data, rows.indptr[1:-1])])
+        unsorted = sparse.csr_array((data, columns, rows.indptr), rows.shape)
+        np.testing.assert_array_equal(product_with(unsorted, float16, "cg")(x).codes, expected.codes)
         for kind in (sparse.csr_array, sparse.csc_array, sparse.coo_matrix):
             np.testing.assert_array_equal(product_with(kind(dense), float16, "cg")(x).codes, expected.codes)
     assert env.status.flags == seen
@@ -176,9 +182,9 @@ def test_gmres_in_cycles() -> None:
 # -- refinement -----------------------------------------------------------------------------------------------------------
 
 
-def system(kappa: float, n: int = 40) -> tuple[SoftArray, SoftArray, Any]:
+def system(kappa: float, n: int = 40, kind: str = "even") -> tuple[SoftArray, SoftArray, Any]:
     """A and b in float32, and the solution to more digits than float32 has."""
-    a = softfloat.array(spread_spectrum(n, kappa), float32)
+    a = softfloat.array(spread_spectrum(n, kappa, kind), float32)
     b = softfloat.array(np.random.default_rng(2).standard_normal(n), float32)
     x = np.linalg.solve(a.values, b.values)
     for _ in range(3):
@@ -207,6 +213,15 @@ def test_the_regimes_of_carson_and_higham(kappa: float, solver: str, converged: 
 
 def exactly(x: SoftArray) -> Any:
     return np.vectorize(Fraction, otypes=[object])(x.values)
+
+
+@pytest.mark.parametrize("kind", ["even", "one small"])
+def test_published_limits_of_refinement_by_substitution(kind: str) -> None:
+    """Carson and Higham 2018: factors in half, 100 rows, singular values of both kinds; 1e3 converges, 1e4 does not, and GMRES does."""
+    for kappa, converged in ((1e1, True), (1e2, True), (1e3, True), (1e4, False)):
+        a, b, x = system(kappa, 100, kind)
+        assert linalg.refine(a, b, factor="float16", working="float32", exact=x).converged == converged
+    assert linalg.refine(a, b, factor="float16", working="float32", solver="gmres", exact=x).converged
 
 
 def test_residuals() -> None:
