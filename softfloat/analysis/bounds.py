@@ -27,7 +27,7 @@ def unit_roundoff(fmt: Format | str) -> float:
 
 
 def gamma(n: int, fmt: Format | str) -> float:
-    """n u / (1 - n u), which bounds |θ| of a product of n factors 1 + δ, |δ| <= u; infinite where n u is 1 or more.
+    """n u / (1 - n u), which bounds θ in 1 + θ, a product of n factors 1 + δ whose δ is at most u, in magnitude; infinite where n u is 1 or more.
 
     Source: Higham, Accuracy and Stability of Numerical Algorithms, lemma 3.1.
 
@@ -39,7 +39,7 @@ def gamma(n: int, fmt: Format | str) -> float:
 
 
 def gamma_tilde(n: int, fmt: Format | str, probability: float = 0.99) -> float:
-    """What |θ| is at most with a probability, where errors δ are independent and of mean 0, as under stochastic rounding they are.
+    """What θ is at most in magnitude with a probability, where errors δ are independent and of mean 0, as under stochastic rounding they are.
 
     exp(λ sqrt(n) u + n u² / (1 - u)) - 1 with probability 1 - 2 exp(-λ² (1 - u)² / 2); infinite where u is 1 or more.
 
@@ -55,7 +55,7 @@ def gamma_tilde(n: int, fmt: Format | str, probability: float = 0.99) -> float:
 
 
 def bound(kind: str, n: int, fmt: Format | str, accumulator: Accumulator | None = None) -> float:
-    """The factor of a bound: of |x|_1 for "sum", |x| · |y| for "dot", |A| |B| for "matmul", |L| |U| for the error L U - A of "lu".
+    """The factor of a bound: of ``|x|_1`` for "sum", ``|x| · |y|`` for "dot", ``|A| |B|`` for "matmul", ``|L| |U|`` for the error L U - A of "lu".
 
     Parameters
     ----------

@@ -30,7 +30,7 @@ def backward_error(a: Any, x: Any, b: Any, kind: str = "normwise") -> float:
     a, x, b : SoftArray or array of float64
         Of shapes (m, n), (n,) and (m,).
     kind : {"normwise", "componentwise"}
-        |b - a x| / (|a| |x| + |b|) in maximum norms, or the greatest |b - a x|_i / (|a| |x| + |b|)_i.
+        ``|b - a x| / (|a| |x| + |b|)`` in maximum norms, or the greatest ``|b - a x|_i / (|a| |x| + |b|)_i``.
 
     Source
     ------
@@ -59,7 +59,7 @@ def condition(a: Any, x: Any = None, kind: str = "normwise") -> float:
     x : SoftArray or array of float64, optional
         The solution; for kind="componentwise" alone.
     kind : {"normwise", "componentwise"}
-        |a| |a⁻¹|; or cond(a, x) = | |a⁻¹| |a| |x| | / |x|, without x Skeel's cond(a), which no scaling of rows changes.
+        ``|a| |inv(a)|``; or cond(a, x) = ``| |inv(a)| |a| |x| | / |x|``, without x Skeel's cond(a), which no scaling of rows changes.
 
     Returns
     -------

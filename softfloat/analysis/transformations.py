@@ -30,7 +30,7 @@ def two_sum(a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
 
 
 def fast_two_sum(a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
-    """`two_sum` by three operations, where |a| >= |b|. Source: Dekker 1971."""
+    """`two_sum` by three operations, where ``|a| >= |b|``. Source: Dekker 1971."""
     x, y, _ = paired("fast_two_sum", a, b)
     s: Any = x + y
     return s, y - (s - x)

@@ -163,7 +163,7 @@ class LU:
         return wrapped(found.reshape(np.shape(b)), square.format)
 
     def backward_error(self, a: SoftArray) -> float:
-        """The greatest element of |a - l u| over that of |l| |u|, in float64: of componentwise bounds the constant."""
+        """The greatest element of ``|a - l u| / (|l| |u|)``, in float64: of componentwise bounds the constant."""
         low, high = self.l.values, self.u.values
         wanted = a.values[self.rows][:, self.columns]
         with np.errstate(all="ignore"):

@@ -37,9 +37,9 @@ class Refined:
     inner : list of int
         Iterations of GMRES in each.
     forward : list of float
-        Of each step, max |x - exact| / max |exact|; empty where `exact` was not given.
+        Of each step, ``max |x - exact| / max |exact|``; empty where `exact` was not given.
     nbe, cbe : list of float
-        Normwise and componentwise backward errors: |b - A x| over |A| |x| + |b|, in maximum norms, and its greatest element.
+        Normwise and componentwise backward errors, as `softfloat.analysis.backward_error` has them.
     mu : float
         By which the squeezed matrix was multiplied; 1 without.
     lu : LU
