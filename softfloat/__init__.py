@@ -24,6 +24,8 @@ if not Path(__file__).with_name("kernels").joinpath("spec.py").is_file() and all
     importlib.import_module(f"{__name__}.kernels")
     __path__.pop()
 
+from softfloat import analysis as analysis
+from softfloat import linalg as linalg
 from softfloat.accumulators import Accumulator
 from softfloat.arrays import (
     DType,

@@ -32,6 +32,8 @@ accumulators reference
 engine
 bits
 arrays display jit scaling
+analysis
+linalg
 interchange
 dask
 experiments onnx testing torch
@@ -58,6 +60,8 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
+    "analysis": "bounds measures transformations",
+    "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
     "exploration | pages | widgets",

@@ -28,8 +28,11 @@ unique_all unique_counts unique_inverse unique_values unstack var vecdot where
 """
 """Functions that are NumPy's under the standard's names: SoftArrays take part in them by NumPy's protocols."""
 
-LINALG = "cross diagonal matmul matrix_norm matrix_power matrix_transpose outer tensordot trace vecdot vector_norm"
-"""The same of the extension for linear algebra: products and norms."""
+LINALG = """
+cholesky cross det diagonal eigh eigvalsh inv matmul matrix_norm matrix_power matrix_rank matrix_transpose outer pinv qr slogdet solve svd
+svdvals tensordot trace vecdot vector_norm
+"""
+"""The same of the extension for linear algebra."""
 
 SUMMING = "sum prod cumulative_sum cumulative_prod"
 """NumPy's with a dtype: integers that are to be summed in a format are converted first."""

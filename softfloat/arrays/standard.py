@@ -25,23 +25,6 @@ NOT_THERE = {
     "complex64": "no format here is complex; accepted: two arrays",
     "complex128": "no format here is complex; accepted: two arrays",
     "fft": "transforms are complex, and no format here is; accepted: numpy.fft of x.values",
-    **dict.fromkeys(
-        (
-            "cholesky",
-            "det",
-            "eigh",
-            "eigvalsh",
-            "inv",
-            "matrix_rank",
-            "pinv",
-            "qr",
-            "slogdet",
-            "solve",
-            "svd",
-            "svdvals",
-        ),
-        "whose steps, and so whose roundings, no standard says; accepted: numpy.linalg of x.values",
-    ),
 }
 """Names of the standard that no namespace has, and why."""
 

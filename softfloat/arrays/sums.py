@@ -28,8 +28,6 @@ from softfloat.arrays.functions import (
     implements,
     keeping,
     laid_out,
-    max_,
-    min_,
     named,
     nan_to_num,
     paired,
@@ -653,81 +651,6 @@ def linalg_matmul(x1: Any, x2: Any, /) -> Any:
 def linalg_vecdot(x1: Any, x2: Any, /, *, axis: int = -1) -> Any:
     """Dot products along an axis."""
     return generic.vecdot(x1, x2, axis=axis)
-
-
-@implements(np.linalg.matrix_power)
-def matrix_power(a: SoftArray, n: int) -> SoftArray:
-    """Products of a matrix with itself: by repeated squaring, as NumPy does, each rounded as `matmul` rounds."""
-    if n < 0 or a.ndim < 2 or a.shape[-1] != a.shape[-2]:
-        raise TypeError(
-            f"numpy.linalg.matrix_power of a SoftArray takes square matrices and n of at least 0, got shape {a.shape}, n={n}"
-        )
-    if not n:
-        unit = as_soft(np.eye(a.shape[-1], dtype=bool), a.format, "matrix_power")
-        return generic.broadcast_to(unit, a.shape).copy()
-    if n == 3:
-        return (a @ a) @ a
-    power, result = a, None
-    while n:
-        if n & 1:
-            result = power.copy() if result is None else result @ power
-        n >>= 1
-        power = power @ power if n else power
-    return as_soft(result, a.format, "matrix_power")
-
-
-@implements(np.linalg.norm)
-def norm(x: SoftArray, ord: Any = None, axis: Any = None, keepdims: bool = False) -> SoftArray:
-    """Norms of vectors and matrices; sums of absolute values and dot products as `sum` and `dot` round them."""
-    axes = range(x.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, x.ndim)
-    if ord is None:
-        return _vector_norm(x, 2, axis, keepdims)
-    if len(axes) == 1:
-        return _vector_norm(x, ord, axes[0], keepdims)
-    if len(axes) != 2:
-        raise ValueError(f"numpy.linalg.norm with ord= is of one axis or of two, got {len(axes)}")
-    if ord == "fro":
-        return _vector_norm(x, 2, tuple(axes), keepdims)
-    if ord not in (1, -1, math.inf, -math.inf):
-        raise TypeError(
-            f"numpy.linalg.norm of a SoftArray has no ord={ord!r} of matrices; accepted: 'fro', 1, -1, inf, -inf"
-        )
-    rows, columns = axes
-    inner, over = (rows, columns) if abs(ord) == 1 else (columns, rows)
-    sums = sum_(np.abs(x), inner, keepdims=True)
-    found = (max_ if ord > 0 else min_)(sums, over, keepdims=True)
-    return found if keepdims else np.squeeze(found, tuple(axes))
-
-
-@implements(*named("linalg.vector_norm"))
-def vector_norm(x: SoftArray, /, *, axis: Any = None, keepdims: bool = False, ord: Any = 2) -> SoftArray:
-    """`norm` of vectors, which have as many axes as are named."""
-    return _vector_norm(x, ord, axis, keepdims)
-
-
-@implements(*named("linalg.matrix_norm"))
-def matrix_norm(x: SoftArray, /, *, keepdims: bool = False, ord: Any = "fro") -> SoftArray:
-    """`norm` of the matrices in the last two axes."""
-    return norm(x, ord, (-2, -1), keepdims)
-
-
-def _vector_norm(x: SoftArray, ord: Any, axis: Any, keepdims: bool) -> SoftArray:
-    fmt = x.format
-    if isinstance(ord, str):
-        raise TypeError(f"numpy.linalg.norm of vectors has no ord={ord!r}; accepted: numbers")
-    if ord == 2:
-        codes, kept = laid_out(x.codes, axis)
-        with keeping(codes, kept, keepdims):
-            squares = dots_of(codes, codes, fmt, "norm")
-        return _root(restored(squares, kept, keepdims, fmt), "norm")
-    if ord in (math.inf, -math.inf):
-        return (max_ if ord > 0 else min_)(np.abs(x), axis, keepdims=keepdims)
-    if ord == 0:
-        counts = np.count_nonzero(truth(x), axis, keepdims=keepdims)
-        return wrapped(np.asarray(evaluated("norm", bits.encode, counts, fmt)), fmt)
-    if ord == 1:
-        return sum_(np.abs(x), axis, keepdims=keepdims)
-    return sum_(np.abs(x) ** ord, axis, keepdims=keepdims) ** (1 / ord)
 
 
 @implements(np.einsum, mixed=True)

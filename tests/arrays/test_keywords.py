@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy_table import HALF, compare
+from numpy_table import HALF, LAPACK, compare
 
 import softfloat
 from softfloat import SoftArray
@@ -31,6 +31,7 @@ ARGUMENTS: dict[str, tuple[Any, ...]] = {
     "linalg.tensordot": (SQUARE, SQUARE),
     "linalg.vecdot": (SQUARE, SQUARE),
     "linalg.matrix_power": (SQUARE, 2),
+    "linalg.multi_dot": ([SQUARE, SQUARE, SQUARE[0]],),
     "lib.stride_tricks.sliding_window_view": (X, (2, 2)),
     "lib.stride_tricks.sliding_window_view axis": (X, 2),
     "append": (X, X),
@@ -299,6 +300,7 @@ PERMISSIONS = {"overwrite_input", "subok", "copy", "assume_unique", "kind", "opt
 """Keywords that may be given and change no number, of the calls here."""
 
 ELSEWHERE = {"save", "savez", "savez_compressed", "savetxt", "array_repr", "empty_like"}
+ELSEWHERE |= {f"linalg.{name}" for name in LAPACK.split()}
 """Functions that are refused whatever they are given, one whose text is not NumPy's, and one whose elements are anything there."""
 
 

@@ -20,6 +20,11 @@ from softfloat import reference
 HALF = softfloat.float16
 Half = np.ndarray[Any, np.dtype[np.float16]]
 
+LAPACK = """
+cholesky cond det eigh eigvalsh inv lstsq matrix_rank pinv qr slogdet solve svd svdvals tensorinv tensorsolve
+"""
+"""Functions of `numpy.linalg` that NumPy has in float32 and float64 alone."""
+
 TWICE = "NumPy rounds twice, through float32"
 SINGLE = "NumPy sums in float32"
 ZEROS = "NumPy takes either zero; here -0 lies below +0"
@@ -881,6 +886,20 @@ TABLE |= {
             product(product(m, m), m),
             product(m, product(product(m, m), product(m, m))),
         ],
+        SINGLE,
+    ),
+    "linalg.multi_dot": Case(
+        lambda x, y, v, m: (
+            np.linalg.multi_dot([x, m, v]),
+            np.linalg.multi_dot([v, x.T, y, m]),
+            np.linalg.multi_dot([x, m, m, x.T]),
+        ),
+        "arrays",
+        lambda x, y, v, m: (
+            dotted(x, dotted(m, v)),
+            product(product(product(v[None], x.T), y), m)[0],
+            product(x, product(m, product(m, x.T))),
+        ),
         SINGLE,
     ),
     "tensordot": Case(

@@ -1,0 +1,532 @@
+"""Factorizations, in steps that each round once: LU, triangular systems, Cholesky, LDL, QR.
+
+In all of them c - l * u is c + (-l) * u: in modes that round up or down the bits differ.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.accumulators import Accumulator
+from softfloat.arrays.functions import as_soft
+from softfloat.arrays.softarray import SoftArray, from_codes, wrapped
+from softfloat.checks import check_choice, check_switch
+from softfloat.engine import Codes
+from softfloat.linalg.steps import Raised, Steps, check_matrix, spread
+from softfloat.status import Flags
+
+__all__ = ["LDL", "LU", "ldl", "lu", "solve_triangular"]
+
+Places = np.ndarray[Any, np.dtype[np.intp]]
+
+
+# -- triangular systems ------------------------------------------------------------------------------------------------
+
+
+def substituted(t: Codes, b: Codes, steps: Steps, lower: bool, unit: bool = False) -> Codes:
+    """X of T X = B: each element of B, less products with unknowns in the order in which these are found, over the diagonal."""
+    if not lower:
+        return substituted(t[::-1, ::-1], b[::-1], steps, True, unit)[::-1]
+    x = np.array(b)
+    _substitute(steps.negated(t), t, x, steps, unit)
+    return x
+
+
+def _substitute(minus: Codes, t: Codes, x: Codes, steps: Steps, unit: bool) -> None:
+    """The same in place, with -T at hand."""
+    n = len(x)
+    if steps.whole(n):
+        for i in range(n):
+            if i and not steps.single:
+                x[i : i + 1] = steps.added(x[i : i + 1], minus[i : i + 1, :i], x[:i])
+            if not unit:
+                x[i] = steps.divided(x[i], t[i, i])
+            if steps.single and i + 1 < n:
+                x[i + 1 :] = steps.outer_added(x[i + 1 :], minus[i + 1 :, i], x[i])
+        return
+    width = steps.width(n)
+    for low in range(0, n, width):
+        high = min(low + width, n)
+        here = slice(low, high)
+        _substitute(minus[here, here], t[here, here], x[here], steps, unit)
+        if high < n:
+            x[high:] = steps.added(x[high:], minus[high:, here], x[here])
+
+
+def solve_triangular(
+    a: SoftArray, b: Any, *, lower: bool = False, unit: bool = False, trans: bool = False, block: int | None = None
+) -> SoftArray:
+    """x of a triangular system: each b_i + (-t_ij) x_j + ..., over the unknowns in the order in which they are found, divided by t_ii.
+
+    Parameters
+    ----------
+    a : SoftArray
+        Square; of what lies on the other side of the diagonal nothing is read.
+    b : SoftArray
+        Of one format with a; of shape (n,) or (n, k).
+    lower, unit, trans : bool
+        Whether `a` is lower triangular, its diagonal is taken as ones, and its transpose is meant.
+    block : int, optional
+        Products in one sum: see `lu`.
+
+    Returns
+    -------
+    SoftArray
+        Of the shape of b. Flags are those of its steps; x / 0 is as IEEE 754 has it.
+
+    Raises
+    ------
+    TypeError, ValueError
+        For shapes that do not fit, and two formats.
+
+    >>> import softfloat
+    >>> solve_triangular(softfloat.array([[2, 0], [3, 4]], "float16"), softfloat.array([1, 2], "float16"), lower=True)
+    SoftArray([0.5  , 0.125], float16)
+    """
+    name = "softfloat.linalg.solve_triangular"
+    for argument, value in (("lower", lower), ("unit", unit), ("trans", trans)):
+        check_switch(argument, value)
+    a = check_matrix(a, name, square=True)
+    t = a.codes.T if trans else a.codes
+    right = right_hand_side(b, a, name)
+    found = substituted(t, right, Steps(a, name, block), lower != trans, unit)
+    return wrapped(np.ascontiguousarray(found).reshape(np.shape(b)), a.format)
+
+
+def right_hand_side(b: Any, a: SoftArray, name: str) -> Codes:
+    """Codes of b as a matrix."""
+    right = as_soft(b, a.format, name)
+    if right.ndim not in (1, 2) or len(right) != len(a):
+        raise ValueError(f"b of {name} must have shape ({len(a)},) or ({len(a)}, k), got {right.shape}")
+    return right.codes if right.ndim == 2 else right.codes[:, None]
+
+
+# -- LU ----------------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class LU:
+    """Factors of a matrix whose rows (and columns) are exchanged: a[rows][:, columns] = l @ u, but for rounding errors.
+
+    Attributes
+    ----------
+    lu : SoftArray
+        u on and above the diagonal, l without its ones below.
+    rows, columns : array of int
+        Which row and column of `a` each is; columns are exchanged for pivot="complete" alone.
+    growth : float
+        The greatest magnitude of u over that of a; NaN where either has a NaN.
+    flags : Flags
+        What the factorization raised.
+    """
+
+    lu: SoftArray
+    rows: Places
+    columns: Places
+    growth: float
+    flags: Flags
+
+    @property
+    def l(self) -> SoftArray:  # noqa: E743 -- its name in every textbook
+        """Lower triangular, with ones on the diagonal."""
+        m, n = self.lu.shape
+        found: Any = np.tril(self.lu)[:, : min(m, n)]
+        np.fill_diagonal(found, 1)
+        return found
+
+    @property
+    def u(self) -> SoftArray:
+        """Upper triangular."""
+        found: Any = np.triu(self.lu)
+        return found[: min(self.lu.shape)]
+
+    @property
+    def sign(self) -> int:
+        """1, or -1 where an odd number of exchanges was made."""
+        return 1 if even(self.rows) == even(self.columns) else -1
+
+    def solve(self, b: Any) -> SoftArray:
+        """x of a x = b by forward and back substitution, as `solve_triangular` has them; a pivot that is 0 divides, as IEEE 754 has it."""
+        name = "softfloat.linalg.lu.solve"
+        square = check_matrix(self.lu, name, "lu", square=True)
+        x = right_hand_side(b, square, name)[self.rows]
+        steps = Steps(square, name)
+        x = substituted(square.codes, x, steps, True, unit=True)
+        x = substituted(square.codes, x, steps, False)
+        found = np.empty_like(x)
+        found[self.columns] = x
+        return wrapped(found.reshape(np.shape(b)), square.format)
+
+    def backward_error(self, a: SoftArray) -> float:
+        """The greatest element of ``|a - l u| / (|l| |u|)``, in float64: of componentwise bounds the constant."""
+        low, high = self.l.values, self.u.values
+        wanted = a.values[self.rows][:, self.columns]
+        with np.errstate(all="ignore"):
+            shares = np.abs(wanted - low @ high) / (np.abs(low) @ np.abs(high))
+        return float(np.max(np.where(wanted == low @ high, 0.0, shares), initial=0.0))
+
+
+def even(order: Places) -> bool:
+    """Whether a permutation is one of an even number of exchanges."""
+    seen, even = np.zeros(len(order), bool), True
+    for start in range(len(order)):
+        place = start
+        while not seen[place]:
+            seen[place], place = True, int(order[place])
+            even ^= place != start
+    return even
+
+
+def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumulator: Accumulator | None = None) -> LU:
+    """LU factors of a matrix: each element a_ij + (-l_i1) u_1j + (-l_i2) u_2j + ..., below the diagonal divided by the pivot.
+
+    Parameters
+    ----------
+    a : SoftArray
+        Of shape (m, n).
+    pivot : {"partial", "none", "complete"}
+        Which element divides: the greatest magnitude of its column, the first of several; the one on the diagonal; the
+        greatest of what is left. NaN is taken where there is nothing else. A column of zeros is not divided.
+    block : int, optional
+        Products in one sum, which starts from what is there and is rounded to the format. By `mul_add` and `fma` each product is
+        added alone, no bit depends on it, and None is what is quick. By other accumulators None is 64; from n on, each
+        element is one sum. Under stochastic rounding, random numbers come with each step in the order of blocks, so that
+        block, seed and shape fix the result.
+    accumulator : Accumulator, optional
+        How to sum; default the environment's.
+
+    Returns
+    -------
+    LU
+
+    Raises
+    ------
+    TypeError, ValueError
+        Naming the argument.
+
+    >>> import softfloat
+    >>> found = lu(softfloat.array([[1, 2], [3, 4]], "float16"))
+    >>> found.l, found.u, found.rows.tolist(), str(found.flags)
+    (SoftArray([[1.    , 0.    ],
+               [0.3333, 1.    ]], float16), SoftArray([[3.   , 4.   ],
+               [0.   , 0.667]], float16), [1, 0], 'INEXACT')
+    """
+    name = "softfloat.linalg.lu"
+    a = check_matrix(a, name)
+    check_choice("pivot", pivot, ("partial", "none", "complete"))
+    steps = Steps(a, name, block, accumulator)
+    codes, columns = a.codes.copy(), np.arange(a.shape[1])
+    with Raised() as raised:
+        if pivot == "complete":
+            rows, columns = _completely(codes, steps)
+        else:
+            rows = factor(codes, steps, pivot == "partial")
+    factors = wrapped(codes, a.format)
+    return LU(factors, rows, columns, _growth(a, factors), raised.flags)
+
+
+def _growth(a: SoftArray, factors: SoftArray) -> float:
+    with np.errstate(all="ignore"):
+        top = np.max(np.abs(np.triu(factors.values)), initial=0.0)
+        return float(top / np.max(np.abs(a.values), initial=0.0)) if a.size else 1.0
+
+
+def factor(a: Codes, steps: Steps, pivoting: bool) -> Places:
+    """LU in place; the row of `a` that each now is."""
+    m, n = a.shape
+    if steps.whole(n):
+        return (_one_by_one if steps.single else _sum_by_sum)(a, steps, pivoting)
+    order = np.arange(m)
+    width = steps.width(n)
+    for low in range(0, min(m, n), width):
+        high = min(low + width, n)
+        here = slice(low, high)
+        panel = np.array(a[low:, here])
+        moved = factor(panel, steps, pivoting)
+        if pivoting:
+            a[low:] = a[low:][moved]
+            order[low:] = order[low:][moved]
+        a[low:, here] = panel
+        if high < n:
+            done = a[here, high:]
+            _substitute(steps.negated(panel[: len(done)]), panel, done, steps, True)
+            if high < m:
+                a[high:, high:] = steps.added(a[high:, high:], steps.negated(panel[high - low :]), done)
+    return order
+
+
+def _exchanged(rows: Codes, order: Places, k: int, steps: Steps, column: Codes) -> None:
+    """The row with the greatest of a column's elements brought to place k; in `rows`, rows lie along the last axis."""
+    found = k + int(np.argmax(steps.magnitudes(column)))
+    if found != k:
+        rows[:, [k, found]] = rows[:, [found, k]]
+        order[[k, found]] = order[[found, k]]
+
+
+def _scaled(below: Codes, pivot: Any, steps: Steps) -> Codes:
+    """A column divided by its pivot; zeros over zero stay zeros, as there is nothing to eliminate."""
+    if not steps.magnitudes(np.append(below, pivot)).any():
+        return below
+    return steps.divided(below, pivot)
+
+
+def _one_by_one(a: Codes, steps: Steps, pivoting: bool) -> Places:
+    """Few columns: after each pivot, one product more in every element to its right. Columns lie in rows meanwhile."""
+    columns, order = np.ascontiguousarray(a.T), np.arange(len(a))
+    n, m = columns.shape
+    for k in range(min(m, n)):
+        if pivoting:
+            _exchanged(columns, order, k, steps, columns[k, k:])
+        if k + 1 == m:
+            break
+        columns[k, k + 1 :] = _scaled(columns[k, k + 1 :], columns[k, k], steps)
+        if k + 1 < n:
+            factors = steps.negated(columns[k, k + 1 :])
+            rest = columns[k + 1 :, k + 1 :]
+            rest[...] = steps.outer_added(rest.T, factors, columns[k + 1 :, k]).T
+    a[...] = columns.T
+    return order
+
+
+def _sum_by_sum(a: Codes, steps: Steps, pivoting: bool) -> Places:
+    """Few columns: each element is one sum, found when its column or row is due."""
+    m, n = a.shape
+    order = np.arange(m)
+    for k in range(min(m, n)):
+        if k:
+            a[k:, k : k + 1] = steps.added(a[k:, k : k + 1], steps.negated(a[k:, :k]), a[:k, k : k + 1])
+        if pivoting:
+            _exchanged(a.T, order, k, steps, a[k:, k])
+        if k and k + 1 < n:
+            here = slice(k, k + 1)
+            a[here, k + 1 :] = steps.added(a[here, k + 1 :], steps.negated(a[here, :k]), a[:k, k + 1 :])
+        if k + 1 < m:
+            a[k + 1 :, k] = _scaled(a[k + 1 :, k], a[k, k], steps)
+    return order
+
+
+def _completely(a: Codes, steps: Steps) -> tuple[Places, Places]:
+    """LU in place, with the greatest of all elements that are left as pivot: one product more in each after every pivot."""
+    m, n = a.shape
+    rows, columns = np.arange(m), np.arange(n)
+    for k in range(min(m, n)):
+        found = np.unravel_index(np.argmax(steps.magnitudes(a[k:, k:])), (m - k, n - k))
+        for axis, order in ((a, rows), (a.T, columns)):
+            other = k + int(found[0 if order is rows else 1])
+            axis[[k, other]] = axis[[other, k]]
+            order[[k, other]] = order[[other, k]]
+        if k + 1 < m:
+            a[k + 1 :, k] = _scaled(a[k + 1 :, k], a[k, k], steps)
+        if k + 1 < m and k + 1 < n:
+            rest = a[k + 1 :, k + 1 :]
+            rest[...] = steps.added(rest, steps.negated(a[k + 1 :, k : k + 1]), a[k : k + 1, k + 1 :])
+    return rows, columns
+
+
+# -- symmetric matrices --------------------------------------------------------------------------------------------------
+
+
+def root(a: Codes, steps: Steps, first: int) -> None:
+    """Cholesky in place, below the diagonal and on it; `first` is the index of its first row in the whole.
+
+    Each element is a_ij + (-l_i1) l_j1 + ...; of the diagonal its square root, below it over that.
+    """
+    n = len(a)
+    if not steps.whole(n):
+        width = steps.width(n)
+        for low in range(0, n, width):
+            high = min(low + width, n)
+            here = slice(low, high)
+            root(a[here, here], steps, first + low)
+            if high == n:
+                return
+            part = a[here, here]
+            turned = np.ascontiguousarray(a[high:, here].T)
+            _substitute(steps.negated(part), part, turned, steps, False)
+            a[high:, here] = turned.T
+            minus = steps.negated(a[high:, here])
+            for left in range(high, n, width):
+                right = min(left + width, n)
+                rest = a[left:, left:right]
+                rest[...] = steps.added(rest, minus[left - high :], turned[:, left - high : right - high])
+        return
+    for k in range(n):
+        if k and not steps.single:
+            minus = steps.negated(a[k:, :k])
+            a[k:, k : k + 1] = steps.added(a[k:, k : k + 1], minus, a[k : k + 1, :k].T)
+        if a[k, k] & steps.sign or steps.magnitudes(a[k, k : k + 1])[0] <= 0:
+            pivot = float(bits.decode(a[k, k], steps.fmt))
+            raise np.linalg.LinAlgError(f"{steps.name}: element {first + k} of the diagonal has become {pivot}")
+        a[k, k] = steps.computed("sqrt", a[k, k : k + 1])[0]
+        if k + 1 == n:
+            return
+        below = a[k + 1 :, k]
+        below[...] = steps.divided(below, a[k, k])
+        if steps.single:
+            rest = a[k + 1 :, k + 1 :]
+            rest[...] = steps.outer_added(rest, steps.negated(below), below)
+
+
+@dataclass(frozen=True, eq=False)
+class LDL:
+    """Factors of a symmetric matrix whose rows and columns are exchanged alike: a[rows][:, rows] = l @ d @ lᵀ, but for rounding errors.
+
+    Attributes
+    ----------
+    l : SoftArray
+        Lower triangular, with ones on the diagonal.
+    d : SoftArray
+        Blocks of one or two rows on the diagonal.
+    rows : array of int
+        Which row of `a` each is.
+    flags : Flags
+        What the factorization raised.
+    """
+
+    l: SoftArray  # noqa: E741 -- its name in every textbook
+    d: SoftArray
+    rows: Places
+    flags: Flags
+
+
+ALPHA = (1 + math.sqrt(17)) / 8  # of Bunch and Kaufman: the bound on growth is least
+
+
+def ldl(a: SoftArray) -> LDL:
+    """L D Lᵀ of a symmetric matrix, by the pivoting of Bunch and Kaufman.
+
+    Which pivot is taken is decided on exact values. A block of one divides its column; one of two solves for its columns by
+    elimination with partial pivoting; then each element on and below the diagonal has one or two products more, by the environment's
+    accumulator, and those above are their copies.
+
+    Parameters
+    ----------
+    a : SoftArray
+        Square; of what lies above the diagonal nothing is read.
+
+    Source
+    ------
+    Bunch and Kaufman 1977, partial pivoting; Higham, Accuracy and Stability of Numerical Algorithms, 11.1.
+    """
+    name = "softfloat.linalg.ldl"
+    a = check_matrix(a, name, square=True)
+    steps, n = Steps(a, name), len(a)
+    codes = np.tril(a.codes)
+    codes = np.where(np.tri(n, dtype=bool), codes, codes.T)
+    low, rows = np.zeros_like(codes), np.arange(n)
+    d: Any = wrapped(np.zeros_like(codes), a.format)
+    with Raised() as raised:
+        k = 0
+        while k < n:
+            size, other = _pivot(np.abs(np.asarray(bits.decode(codes[k:, k:], a.format))))
+            other += k
+            last = k + size - 1
+            for x in (codes, codes.T, low):
+                x[[last, other]] = x[[other, last]]
+            rows[[last, other]] = rows[[other, last]]
+            here, below = slice(k, k + size), slice(k + size, n)
+            d.codes[here, here] = codes[here, here]
+            columns = codes[below, here].copy()
+            if size == 1:
+                low[below, k] = _scaled(columns[:, 0], codes[k, k], steps)
+            elif len(columns):
+                two = codes[here, here].copy()
+                order = factor(two, steps, True)
+                found = substituted(two, columns.T[order], steps, True, unit=True)
+                low[below, here] = substituted(two, found, steps, False).T
+            if k + size < n:
+                rest = steps.added(codes[below, below], steps.negated(low[below, here]), columns.T)
+                codes[below, below] = np.where(np.tri(len(rest), dtype=bool), rest, rest.T)
+            k += size
+    unit: Any = from_codes(low, a.format)
+    np.fill_diagonal(unit, 1)
+    return LDL(unit, d, rows, raised.flags)
+
+
+def _pivot(sizes: np.ndarray[Any, Any]) -> tuple[int, int]:
+    """How many rows the next block has, and the row that its last is exchanged with."""
+    if len(sizes) == 1:
+        return 1, 0
+    first = 1 + int(np.argmax(sizes[1:, 0]))
+    most = sizes[first, 0]
+    if sizes[0, 0] >= ALPHA * most:
+        return 1, 0
+    across = np.delete(sizes[first], first).max()
+    if sizes[0, 0] * across >= ALPHA * most * most:
+        return 1, 0
+    return (1, first) if sizes[first, first] >= ALPHA * across else (2, first)
+
+
+# -- QR ------------------------------------------------------------------------------------------------------------------
+
+
+Reflector = tuple[Codes, Codes] | None  # v, whose first element is 1, and tau; None leaves things as they are
+
+
+def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
+    """I - tau v vᵀ that makes one number of a vector, and that number, beta.
+
+    beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta, v = x / (x_1 - beta) but for v_1 = 1. Where all elements but the
+    first are 0, or x · x is rounded to 0, nothing is done.
+    """
+    fmt = steps.fmt
+    norm = np.sqrt(wrapped(steps.product(x[None], x[:, None])[0, 0], fmt)) if len(x) > 1 else None
+    if norm is None or not float(norm) or not steps.magnitudes(x[1:]).any():
+        return None, x[0]
+    first: Any = wrapped(x[0], fmt)
+    beta: Any = np.negative(np.copysign(norm, first))
+    v = np.empty_like(x)
+    v[1:] = steps.divided(x[1:], (first - beta).codes)
+    v[0] = fmt.one_code
+    return (v, ((beta - first) / beta).codes), beta.codes
+
+
+def reflect(a: Codes, reflector: Reflector, steps: Steps) -> None:
+    """A - v (tau (vᵀ A)) in place."""
+    if reflector is None or not a.shape[1]:
+        return
+    v, tau = reflector
+    fmt = steps.fmt
+    across = steps.product(v[None], a)[0]
+    row = (wrapped(across, fmt) * wrapped(spread(tau, across.shape), fmt)).codes
+    if steps.single:
+        a[...] = steps.outer_added(a, steps.negated(v), row)
+    else:
+        a[...] = steps.added(a, steps.negated(v)[:, None], row[None])
+
+
+def householder(a: Codes, steps: Steps) -> list[Reflector]:
+    """R in place of a matrix, with zeros below the diagonal, and the reflectors, each of the rows from its number on."""
+    m, n = a.shape
+    found = []
+    for k in range(min(m, n)):
+        reflector, beta = _reflector(np.ascontiguousarray(a[k:, k]), steps)
+        reflect(a[k:, k + 1 :], reflector, steps)
+        a[k, k], a[k + 1 :, k] = beta, 0
+        found.append(reflector)
+    return found
+
+
+def orthogonal(reflectors: list[Reflector], m: int, columns: int, steps: Steps) -> Codes:
+    """The first columns of the product of reflectors, which are applied to those of the identity from the last on."""
+    q = np.zeros((m, columns), steps.fmt.dtype)
+    np.fill_diagonal(q, steps.fmt.one_code)
+    for k in reversed(range(min(len(reflectors), columns))):
+        reflect(q[k:, k:], reflectors[k], steps)
+    return q
+
+
+def orthogonal_factors(a: Codes, steps: Steps, mode: str) -> tuple[Codes, ...]:
+    """Q and R, or R alone, of one of NumPy's modes. Q is made of the reflectors from the last on."""
+    r = a.copy()
+    m, n = r.shape
+    reflectors = householder(r, steps)
+    columns = m if mode == "complete" else min(m, n)
+    if mode == "r":
+        return (r[:columns].copy(),)
+    return orthogonal(reflectors, m, columns, steps), r[:columns].copy()

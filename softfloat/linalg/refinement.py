@@ -1,0 +1,263 @@
+"""Iterative refinement in several precisions: factors in one, the solution in another, residuals in a third."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from softfloat.accumulators import exact as exactly
+from softfloat.analysis import backward_error, two_prod, two_sum
+from softfloat.arrays.softarray import SoftArray, array, wrapped, zeros_like
+from softfloat.checks import check_choice, check_count, check_real, check_switch
+from softfloat.formats import Format, check_format
+from softfloat.linalg import scalings
+from softfloat.linalg.factors import LU, lu
+from softfloat.linalg.krylov import gmres, product_with
+from softfloat.linalg.scalings import Squeezed
+from softfloat.linalg.steps import Raised, Steps
+from softfloat.status import Flags
+
+__all__ = ["Refined", "refine"]
+
+
+@dataclass(frozen=True, eq=False)
+class Refined:
+    """What refinement found, by step; step 0 is the solution by the factors alone.
+
+    Attributes
+    ----------
+    x : SoftArray
+        In the working format.
+    converged : bool
+        Whether the last errors are at most rtol.
+    steps : int
+        Corrections that were added.
+    inner : list of int
+        Iterations of GMRES in each.
+    forward : list of float
+        Of each step, ``max |x - exact| / max |exact|``; empty where `exact` was not given.
+    nbe, cbe : list of float
+        Normwise and componentwise backward errors, as `softfloat.analysis.backward_error` has them.
+    mu : float
+        By which the squeezed matrix was multiplied; 1 without.
+    lu : LU
+        The factors.
+    flags : dict of str to Flags
+        What each of "factor", "solve", "residual" and "update" raised.
+    """
+
+    x: SoftArray
+    converged: bool
+    steps: int
+    inner: list[int]
+    forward: list[float]
+    nbe: list[float]
+    cbe: list[float]
+    mu: float
+    lu: LU
+    flags: dict[str, Flags]
+
+    def table(self) -> str:
+        """A line for each step, with the columns that papers print."""
+        columns: dict[str, list[str]] = {"step": [str(k) for k in range(len(self.nbe))]}
+        if self.inner:
+            columns["inner"] = ["", *map(str, self.inner)]
+        for name, found in (("forward", self.forward), ("nbe", self.nbe), ("cbe", self.cbe)):
+            if found:
+                columns[name] = [f"{x:.2e}" for x in found]
+        widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
+        lines = ["  ".join(name.rjust(widths[name]) for name in columns)]
+        for row in zip(*columns.values(), strict=True):
+            lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths.values(), strict=True)))
+        return "\n".join(lines)
+
+
+@dataclass
+class _Errors:
+    """Errors in float64: they are looked at, and enter no result."""
+
+    a: np.ndarray[Any, Any]
+    b: np.ndarray[Any, Any]
+    exact: np.ndarray[Any, Any] | None
+    forward: list[float] = field(default_factory=list)
+    nbe: list[float] = field(default_factory=list)
+    cbe: list[float] = field(default_factory=list)
+
+    def add(self, x: SoftArray) -> float:
+        """Those of one more step; the greatest that counts."""
+        found = np.asarray(x.values)
+        self.nbe.append(backward_error(self.a, found, self.b))
+        self.cbe.append(backward_error(self.a, found, self.b, "componentwise"))
+        with np.errstate(all="ignore"):
+            if self.exact is None:
+                return self.nbe[-1]
+            self.forward.append(float(np.abs(found - self.exact).max() / np.abs(self.exact).max()))
+        return max(self.nbe[-1], self.forward[-1])
+
+
+def refine(
+    A: Any,
+    b: Any,
+    *,
+    factor: Format | str,
+    working: Format | str,
+    residual: Format | str = "exact",
+    solver: str = "lu",
+    squeeze: bool = False,
+    apply: Format | str | None = None,
+    rtol: float | None = None,
+    inner_rtol: float = 1e-4,
+    maxiter: int = 10,
+    exact: Any = None,
+) -> Refined:
+    """x of A x = b by LU in one format and corrections in others.
+
+    A is rounded to the working format and factored in format `factor`; x_0 is the solution by the factors. Then r = b - A x; A d = r; x + d in the
+    working format. r is divided by the power of two above its greatest element, so that its small elements are not lost, and d multiplied by it.
+
+    Parameters
+    ----------
+    A : SoftArray, array of float64, or SciPy sparse matrix
+        Of shape (n, n). A sparse one is filled with zeros: factors have others.
+    b : SoftArray or array of float64
+        Of shape (n,).
+    factor, working : Format or str
+        Of the factors; of A, b and x.
+    residual : Format or str
+        Of b - A x, which is then rounded to the working format; or "exact" (each element rounded once), or "twice" (as if in twice the
+        working precision, by the algorithm Dot2).
+    solver : {"lu", "gmres"}
+        d by forward and back substitution, or by GMRES with the factors as preconditioner from the left.
+    squeeze : bool
+        Scale by `softfloat.linalg.squeeze` before rounding to format `factor`: the factors are of mu R A C.
+    apply : Format or str, optional
+        In which the factors are applied, and of GMRES all else; default the format of the factors, with GMRES the working one.
+    rtol : float, optional
+        Stop when the normwise backward error, and if `exact` is given the forward error, are at most that; default the working format's epsilon.
+    inner_rtol : float
+        GMRES's.
+    maxiter : int
+        Corrections at most.
+    exact : array of float64, optional
+        The solution, to print forward errors.
+
+    Returns
+    -------
+    Refined
+
+    Source
+    ------
+    Carson and Higham 2018 (three precisions, GMRES-IR); Amestoy et al. 2024 (five); Higham, Pranesh and Zounon 2019 (squeezing); Ogita,
+    Rump and Oishi 2005 (Dot2).
+
+    >>> import numpy, softfloat
+    >>> a = numpy.array([[4.0, 1.0, 0.3], [1.0, 3.0, 0.1], [0.3, 0.1, 2.0]])
+    >>> found = refine(a, a.sum(1), factor="float16", working="float32", exact=numpy.ones(3))
+    >>> found.converged, found.steps, [f"{x:.0e}" for x in found.nbe]
+    (True, 2, ['3e-04', '1e-07', '2e-08'])
+    """
+    name = "softfloat.linalg.refine"
+    check_choice("solver", solver, ("lu", "gmres"))
+    check_switch("squeeze", squeeze)
+    working, factor = check_format(working, "working"), check_format(factor, "factor")
+    applied = check_format(apply, "apply") if apply is not None else factor if solver == "lu" else working
+    if residual not in ("exact", "twice"):
+        residual = check_format(residual, "residual")
+    share = 2.0**-working.mantissa_bits if rtol is None else check_real("rtol", rtol, 0)
+    a = _into(A.toarray() if hasattr(A, "toarray") else A, working)
+    right = _into(b, working)
+    if a.ndim != 2 or a.shape[0] != a.shape[1] or right.shape != a.shape[:1]:
+        raise ValueError(f"A and b of {name} must have shapes (n, n) and (n,), got {a.shape} and {right.shape}")
+    phases = {phase: Raised() for phase in ("factor", "solve", "residual", "update")}
+    with phases["factor"]:
+        scaled = scalings.squeeze(a, factor) if squeeze else _unscaled(a, factor)
+        factors = lu(scaled.a)
+        held = _converted(factors, applied)
+    errors = _Errors(a.values, right.values, None if exact is None else np.asarray(exact, np.float64))
+    inner: list[int] = []
+    with phases["solve"]:
+        x = _solved(held, scaled, right, working)
+    worst = errors.add(x)
+    whole = None
+    if solver == "gmres":
+        whole = product_with(a, applied, name)
+    for _ in range(check_count("maxiter", maxiter)):
+        if worst <= share or not np.isfinite(x.values).all():
+            break
+        with phases["residual"]:
+            r = _residual(a, right, x, residual, name)
+        with phases["solve"]:
+            if whole is None:
+                d = _solved(held, scaled, r, working)
+            else:
+                down, exponent = _normalised(np.asarray(r.values))
+                found = gmres(
+                    whole,
+                    array(down, applied),
+                    M=lambda v: _solved(held, scaled, v, applied),
+                    rtol=inner_rtol,
+                    maxiter=a.shape[0],
+                )
+                inner.append(found.iterations)
+                d = array(np.ldexp(found.x.values, exponent), working)
+        with phases["update"]:
+            x = x + d
+        worst = errors.add(x)
+    flags = {phase: found.flags for phase, found in phases.items()}
+    found_all = errors.forward, errors.nbe, errors.cbe
+    return Refined(x, worst <= share, len(errors.nbe) - 1, inner, *found_all, scaled.mu, factors, flags)
+
+
+def _into(x: Any, fmt: Format) -> SoftArray:
+    return x.astype(fmt) if isinstance(x, SoftArray) else array(np.asarray(x, np.float64), fmt)
+
+
+def _unscaled(a: SoftArray, fmt: Format) -> Squeezed:
+    ones = np.ones(len(a))
+    return Squeezed(a.astype(fmt), ones, ones, 1.0)
+
+
+def _converted(factors: LU, fmt: Format) -> LU:
+    return LU(factors.lu.astype(fmt), factors.rows, factors.columns, factors.growth, factors.flags)
+
+
+def _normalised(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
+    """Numbers divided by the power of two above the greatest, and its exponent."""
+    top = float(np.max(np.abs(values), initial=0.0))
+    exponent = int(np.frexp(top)[1]) if 0 < top < np.inf else 0
+    return np.ldexp(values, -exponent), exponent
+
+
+def _solved(factors: LU, scaled: Squeezed, r: SoftArray, fmt: Format) -> SoftArray:
+    """A d = r by the factors of mu R A C, in their format: C times what R r gives; all scales are powers of two."""
+    values, exponent = _normalised(np.asarray(r.values) * scaled.r)
+    y = factors.solve(array(values, factors.lu.format))
+    return array(np.ldexp(np.asarray(y.values) * scaled.c * scaled.mu, exponent), fmt)
+
+
+def _residual(a: SoftArray, b: SoftArray, x: SoftArray, how: Format | str, name: str) -> SoftArray:
+    """b - A x."""
+    fmt = a.format
+    if how == "twice":
+        return _twice(a, b, x)
+    if how == "exact":
+        steps = Steps(a, name, accumulator=exactly(fmt))
+        return wrapped(steps.added(b.codes[:, None], steps.negated(a.codes), x.codes[:, None])[:, 0], fmt)
+    assert isinstance(how, Format)
+    wide, right, at = (z.astype(how) for z in (a, b, x))
+    steps = Steps(wide, name)
+    found = steps.added(right.codes[:, None], steps.negated(wide.codes), at.codes[:, None])
+    return wrapped(found[:, 0], how).astype(fmt)
+
+
+def _twice(a: SoftArray, b: SoftArray, x: SoftArray) -> SoftArray:
+    """Dot2: products and sums with their errors, which are summed apart."""
+    s, e = b, zeros_like(b)
+    for j in range(a.shape[1]):
+        p, lost = two_prod(-a[:, j], wrapped(np.full(len(b), x.codes[j]), x.format))
+        t, more = two_sum(s, p)
+        e = e + (more + lost)
+        s = t
+    return s + e

@@ -1,0 +1,156 @@
+"""Jacobi's rotations: eigenvalues of symmetric matrices, singular values of others.
+
+A rotation of x and y is x - s (y + tau x), y + s (x - tau y) with theta = (a_qq - a_pp) / (2 a_pq),
+t = sign(theta) / (|theta| + sqrt(theta² + 1)), or 1/2 / theta where the format does not have theta²; c = 1 / sqrt(t² + 1), s = t c,
+tau = s / (1 + c) (Rutishauser): errors are several times less than with c x - s y. A sweep is of n - 1 rounds of disjoint pairs (Brent
+and Luk). Pairs with |a_pq| <= u sqrt(|a_pp a_qq|) are left. Sweeps of a symmetric matrix end when what is off its diagonal no longer falls by
+a tenth; those of columns, when the greatest cosine of two is at most 4 sqrt(m) u, and 1/4; and at any rate after 16.
+These decisions, and the order of the results, are made in float64.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from softfloat import bits
+from softfloat.arrays.softarray import evaluated, wrapped
+from softfloat.engine import Codes
+from softfloat.linalg.steps import Steps, spread
+
+__all__ = ["eigen", "identity", "singular"]
+
+Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+
+SWEEPS = 16
+FALL = 0.9  # of what is off the diagonal, from one sweep to the next, above which they end
+CLOSE, SMALL = 4, 0.25  # cosines of columns that are small: in units of sqrt(m) u, and in any case
+
+
+def rounds(n: int) -> Iterator[tuple[Any, Any]]:
+    """Disjoint pairs p < q; all of them in the rounds of one sweep."""
+    places = list(range(n + n % 2))
+    half = len(places) // 2
+    for _ in range(len(places) - 1):
+        pairs = [(min(x), max(x)) for x in zip(places[:half], places[::-1][:half], strict=True) if max(x) < n]
+        yield np.array([p for p, _ in pairs], np.intp), np.array([q for _, q in pairs], np.intp)
+        places = [places[0], places[-1], *places[1:-1]]
+
+
+def _angles(pp: Codes, qq: Codes, pq: Codes, steps: Steps) -> tuple[Codes, Codes]:
+    """(s, tau) of rotations."""
+    fmt = steps.fmt
+    one: Any = wrapped(spread(fmt.one_code, pp.shape).astype(fmt.dtype), fmt)
+    half = one / 2
+    difference: Any = wrapped(steps.computed("sub", qq, pp), fmt)
+    theta = difference / wrapped(steps.computed("add", pq, pq), fmt)
+    far = theta.values**2 > float(fmt.max)
+    near: Any = np.where(far, one, theta)
+    t = np.copysign(one, near) / (np.abs(near) + np.sqrt(near * near + one))
+    t = np.where(far, half / theta, t) if far.any() else t
+    c = one / np.sqrt(t * t + one)
+    s = t * c
+    return s.codes, (s / (c + one)).codes
+
+
+def _rotated(x: Codes, y: Codes, s: Codes, tau: Codes, steps: Steps) -> tuple[Codes, Codes]:
+    """Rows of two matrices, each pair of rows by its own angle."""
+    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
+    s, tau = spread(s[:, None], x.shape), spread(tau[:, None], x.shape)
+    up = steps.computed("add", y, steps.computed("mul", tau, x))
+    down = steps.computed("sub", x, steps.computed("mul", tau, y))
+    return steps.computed("sub", x, steps.computed("mul", s, up)), steps.computed(
+        "add", y, steps.computed("mul", s, down)
+    )
+
+
+def _left(pp: Values, qq: Values, pq: Values, steps: Steps) -> Any:
+    """Which pairs are to be rotated: NaNs among them."""
+    with np.errstate(all="ignore"):
+        return ~(np.abs(pq) <= 2.0**-steps.fmt.p * np.sqrt(np.abs(pp) * np.abs(qq)))
+
+
+def eigen(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes]:
+    """(eigenvalues in ascending order, eigenvectors in columns) of a symmetric matrix."""
+    a, fmt, n = a.copy(), steps.fmt, len(a)
+    v = identity(n, steps)
+    before = np.inf
+    for _ in range(SWEEPS):
+        values = np.asarray(bits.decode(a, fmt))
+        with np.errstate(all="ignore"):
+            off = float(np.sqrt(np.sum((values - np.diag(np.diag(values))) ** 2)))
+        if not 0 < off < FALL * before:
+            break
+        before = off
+        for p, q in rounds(n):
+            pp, qq, pq = a[p, p], a[q, q], a[p, q]
+            b, c, d = (np.asarray(bits.decode(x, fmt)) for x in (pp, qq, pq))
+            wanted = _left(b, c, d, steps)
+            if not wanted.any():
+                continue
+            p, q = p[wanted], q[wanted]
+            s, tau = _angles(pp[wanted], qq[wanted], pq[wanted], steps)
+            for x in (a, a.T, v) if vectors else (a, a.T):
+                x[p], x[q] = _rotated(x[p], x[q], s, tau, steps)
+            a[p, q] = a[q, p] = 0
+    found = np.diag(a).copy()
+    order = np.argsort(np.asarray(bits.decode(found, fmt)), kind="stable")
+    return found[order], np.ascontiguousarray(v[order].T)
+
+
+def identity(n: int, steps: Steps) -> Codes:
+    """Ones on the diagonal."""
+    found = np.zeros((n, n), steps.fmt.dtype)
+    np.fill_diagonal(found, steps.fmt.one_code)
+    return found
+
+
+def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes]:
+    """(U, s in descending order, Vᵀ) of a matrix of at least as many rows as columns, whose columns are rotated until they are orthogonal.
+
+    Dot products of columns are sums by the accumulator, and r their square roots. U has the columns over r, once more over
+    their norms, with which r is multiplied to give s: squares of small numbers have few digits, or none. Columns of U are 0 where
+    r is 0 or no finite number.
+    """
+    g, fmt = np.ascontiguousarray(a.T), steps.fmt
+    n, m = g.shape
+    v, close = identity(n, steps), min(CLOSE * np.sqrt(m) * 2.0**-fmt.p, SMALL)
+    for _ in range(SWEEPS):
+        most = 0.0
+        for p, q in rounds(n):
+            x, y = g[p], g[q]
+            pp, qq, pq = _dots(x, x, steps), _dots(y, y, steps), _dots(x, y, steps)
+            b, c, d = (np.asarray(bits.decode(z, fmt)) for z in (pp, qq, pq))
+            wanted = _left(b, c, d, steps)
+            if not wanted.any():
+                continue
+            with np.errstate(all="ignore"):
+                most = max(most, float(np.max(np.abs(d[wanted]) / np.sqrt(b[wanted] * c[wanted]))))
+            p, q = p[wanted], q[wanted]
+            s, tau = _angles(pp[wanted], qq[wanted], pq[wanted], steps)
+            for z in (g, v) if vectors else (g,):
+                z[p], z[q] = _rotated(z[p], z[q], s, tau, steps)
+        if not most > close:
+            break
+    found, sizes = _norms(g, steps)
+    some = (sizes > 0) & np.isfinite(sizes)
+    g[some] = steps.divided(g[some], found[some][:, None])
+    again, _ = _norms(g[some], steps)  # squares of small columns have few digits, or none
+    g[some] = steps.divided(g[some], again[:, None])
+    found[some] = steps.computed("mul", found[some], again)
+    g[~some] = 0
+    order = np.argsort(-np.asarray(bits.decode(found, fmt)), kind="stable")
+    return np.ascontiguousarray(g[order].T), found[order], v[order]
+
+
+def _dots(x: Codes, y: Codes, steps: Steps) -> Codes:
+    """Of the rows of two matrices."""
+    return np.asarray(evaluated(steps.name, bits.vecdot, x, y, steps.fmt, steps.how, out_format=steps.fmt))
+
+
+def _norms(x: Codes, steps: Steps) -> tuple[Codes, np.ndarray[Any, Any]]:
+    """Of the rows of a matrix: codes and values."""
+    found = steps.computed("sqrt", _dots(x, x, steps))
+    return found, np.asarray(bits.decode(found, steps.fmt))

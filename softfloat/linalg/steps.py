@@ -1,0 +1,149 @@
+"""Steps of factorizations: sums of products that start from a number, and how many of them are taken at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from softfloat import bits, engine
+from softfloat.accumulators import Accumulator, fma, mul_add
+from softfloat.arrays.softarray import SoftArray, evaluated
+from softfloat.arrays.sums import accumulator_for
+from softfloat.bits.sums import check_accumulator
+from softfloat.checks import check_whole
+from softfloat.engine import Codes, calls, elementwise
+from softfloat.engine.calls import SMALL
+from softfloat.environments import current_environment
+from softfloat.status import Flags
+
+PIECE = 64  # products in one sum, where an accumulator's bits depend on how many there are
+OUTER, INNER = 64, 16  # rows and columns of blocks, where they do not: to be quick
+
+
+class Steps:
+    """c + a @ b in one format, as the environment in force rounds and sums.
+
+    Parameters
+    ----------
+    x : SoftArray
+        Of the format.
+    name : str
+        Of the function, for messages and traps.
+    block : int, optional
+        Products in one sum.
+    accumulator : Accumulator, optional
+        The environment's unless given.
+
+    Attributes
+    ----------
+    single : bool
+        Whether products are added one at a time and every sum is rounded to the format: then no bit depends on `block`.
+    """
+
+    def __init__(
+        self, x: SoftArray, name: str, block: int | None = None, accumulator: Accumulator | None = None
+    ) -> None:
+        fmt = x.format
+        if not fmt.zero or not fmt.signed:
+            raise TypeError(f"{name} needs a format with zero and negative numbers, got {fmt}; astype() converts")
+        self.env = current_environment()
+        if self.env.position is not None:
+            raise ValueError(f"{name} takes no block of a larger array; accepted: an environment without position")
+        self.fmt, self.name = fmt, name
+        self.how = accumulator_for(fmt) if accumulator is None else check_accumulator(accumulator)
+        self.fused = self.how == fma(fmt)
+        self.single = self.fused or self.how == mul_add(fmt)
+        self.sign, self.loops = fmt.dtype.type(fmt.sign_bit), dict[str, Any]()
+        self.block = None if block is None else check_whole("block", block, 1)
+
+    def width(self, size: int) -> int:
+        """Rows or columns of the blocks that `size` of them are cut into; `size` where they are not."""
+        if not self.single:
+            return self.block or PIECE
+        limit = OUTER if self.block is None else self.block
+        return min(limit, size) if size > limit else min(INNER, size)
+
+    def whole(self, size: int) -> bool:
+        """Whether `size` rows or columns are done one after the other."""
+        return size <= (min(INNER, self.block or INNER) if self.single else self.block or PIECE)
+
+    def added(self, c: Codes, a: Codes, b: Codes) -> Codes:
+        """c + a @ b of matrices: each element one sum, which starts from c."""
+        if self.how.partials != self.fmt:
+            c = evaluated(self.name, bits.convert, c, self.fmt, self.how.partials)
+        return np.asarray(evaluated(self.name, bits.matmul, a, b, self.fmt, self.how, c, out_format=self.fmt))
+
+    def computed(self, operation: str, *operands: Codes) -> Codes:
+        """An operation of `softfloat.bits` on arrays of one shape in C order."""
+        if operation not in self.loops:
+            settings = self.env.settings.for_format(self.fmt.name)
+            ready = elementwise.prepared(operation, self.fmt, settings, elementwise.FAST)
+            self.loops[operation] = None if self.env.traps else ready
+        x = operands[0]
+        loop = self.loops[operation] if x.size <= SMALL else None
+        if loop is None:
+            return np.asarray(evaluated(self.name, getattr(bits, operation), *operands, self.fmt))
+        found = np.empty(x.shape, x.dtype)
+        a = calls.flat(x)
+        b = calls.flat(operands[1]) if len(operands) > 1 else a
+        c = calls.flat(operands[2]) if len(operands) > 2 else b
+        stream = self.env.streams.take()
+        self.env.status.add(loop(a, b, c, found.reshape(-1), elementwise.NO_CODES, stream, False))
+        return found
+
+    def outer_added(self, c: Codes, column: Codes, row: Codes) -> Codes:
+        """c + column * row, of the shape of c; for `single` arithmetic, and the bits of `added`."""
+        x, y = spread(column[:, None], c.shape), spread(row, c.shape)
+        return self.computed("fma", x, y, c) if self.fused else self.computed("add", c, self.computed("mul", x, y))
+
+    def product(self, a: Codes, b: Codes) -> Codes:
+        """The product of two matrices."""
+        return np.asarray(evaluated(self.name, bits.matmul, a, b, self.fmt, self.how, out_format=self.fmt))
+
+    def divided(self, x: Codes, y: Any) -> Codes:
+        """x / y of codes; y of one element, or of the shape of x."""
+        return self.computed("div", x, spread(y, x.shape))
+
+    def negated(self, x: Codes) -> Codes:
+        """Numbers of the other sign."""
+        return np.asarray(x ^ self.sign if self.fmt.signed_zero else bits.negative(x, self.fmt))
+
+    def magnitudes(self, x: Codes) -> np.ndarray[Any, Any]:
+        """Codes of absolute values, which are in order; -1 for NaN, which no pivot is unless there is nothing else."""
+        found = engine.magnitudes(x, self.fmt).astype(np.int64)
+        found[engine.is_nan(x, self.fmt)] = -1
+        return found
+
+
+class Raised:
+    """What is raised inside a `with`: `flags`, which the environment's status has afterwards besides those that it had."""
+
+    flags = Flags(0)
+
+    def __enter__(self) -> Raised:
+        self._status = current_environment().status
+        self._before = self._status.flags
+        self._status.clear()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.flags |= self._status.flags
+        self._status.add(int(self._before))
+
+
+def spread(x: Any, shape: tuple[int, ...]) -> Codes:
+    """Codes over and over in a shape: loops take operands of one shape at once."""
+    x = np.asarray(x)
+    found = np.empty(shape, x.dtype)
+    found[...] = x
+    return found
+
+
+def check_matrix(a: Any, name: str, argument: str = "a", square: bool = False) -> SoftArray:
+    """A SoftArray of two axes."""
+    if not isinstance(a, SoftArray):
+        raise TypeError(f"{argument} of {name} must be a SoftArray, got {type(a).__name__}; softfloat.array() converts")
+    if a.ndim != 2 or (square and a.shape[0] != a.shape[1]):
+        raise ValueError(f"{argument} of {name} must be a {'square ' * square}matrix, got shape {a.shape}")
+    return a
