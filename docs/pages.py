@@ -47,6 +47,7 @@ MODULES = {
     "softfloat.dask": "Dask: arrays in blocks, on clusters",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",
+    "softfloat.experiments.figures": "Pictures of experiments",
     "softfloat.export": "Golden model for C, C++ and SystemVerilog",
     "softfloat.interchange": "Files of arrays",
     "softfloat.interchange.columns": "Columns of Arrow and pandas",
