@@ -24,6 +24,7 @@ extensions = [
     "sphinx_design",
     "pages",
     "words",
+    "ahead",
 ]
 exclude_patterns = ["README.md"]
 nitpicky = True

@@ -213,8 +213,13 @@ def nameless(path: Path) -> list[str]:
     return [head for head in heads if not all(cell.strip() for cell in head.strip("|").split("|"))]
 
 
-def test_no_column_of_a_table_is_without_a_name() -> None:
-    """Those of generated pages are in the tests of these."""
+def test_no_column_of_a_table_is_without_a_name(tmp_path: Path) -> None:
+    """Those of generated pages are in the tests of these, and those that notebooks show in the tests of what they show."""
+    for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        page = tmp_path / f"{path.stem}.md"
+        page.write_text("\n\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "markdown"), encoding="utf-8")
+        assert nameless(page) == [], path
     kept = [CHECKOUT / x for x in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "notebooks/README.md")]
     for path in [*kept, *(path for path in DOCS.rglob("*.md") if "made" not in path.parts)]:
         assert nameless(path) == [], path
