@@ -218,7 +218,9 @@ def test_no_column_of_a_table_is_without_a_name(tmp_path: Path) -> None:
     for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
         cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
         page = tmp_path / f"{path.stem}.md"
-        page.write_text("\n\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "markdown"), encoding="utf-8")
+        page.write_text(
+            "\n\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "markdown"), encoding="utf-8"
+        )
         assert nameless(page) == [], path
     kept = [CHECKOUT / x for x in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "notebooks/README.md")]
     for path in [*kept, *(path for path in DOCS.rglob("*.md") if "made" not in path.parts)]:

@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
