@@ -6,6 +6,7 @@ where it is read, and reports what is wrong.
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable
 from pathlib import Path
@@ -17,7 +18,6 @@ import nbformat
 from jupyter_cache import get_cache
 from jupyter_cache.base import CacheBundleIn
 from jupyter_cache.executors.utils import single_nb_execution
-from pages import MADE, without_results
 
 FOLDER = "made/notebooks/"
 """How the names of their pages begin."""
@@ -54,10 +54,9 @@ def run_ahead(run: Callable[[Path], None], paths: list[Path], count: int) -> Non
                 path = waiting.get_nowait()
             except Empty:
                 return
-            try:
+            with contextlib.suppress(Exception):  # myst_nb meets it again
                 run(path)
-            finally:
-                DONE[FOLDER + path.stem].set()
+            DONE[FOLDER + path.stem].set()
 
     for _ in range(min(count, len(paths))):
         Thread(target=work, daemon=True).start()
@@ -67,7 +66,9 @@ def start(app: Any) -> None:
     """Once every page is made."""
     cache, timeout = get_cache(app.config.nb_execution_cache_path), app.config.nb_execution_timeout
     cache.list_cache_records()  # makes its database, which threads cannot do at once
-    paths = [path for path in sorted((MADE / "notebooks").glob("*.ipynb")) if path.stem not in without_results()]
+    left_out = app.config.nb_execution_excludepatterns
+    found = sorted(Path(app.srcdir, FOLDER).glob("*.ipynb"))
+    paths = [path for path in found if not any(path.match(pattern) for pattern in left_out)]
     run_ahead(lambda path: results(path, cache, timeout), paths, min(os.cpu_count() or 1, MOST))
 
 

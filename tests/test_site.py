@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from threading import Event, Thread
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
@@ -348,6 +349,57 @@ def test_notebooks_that_cannot_run_are_known_before_the_site_is_built() -> None:
     assert len(told) == 5
     assert all("torch" in line or "dask" in line for line in told)
     assert "pip install" in last
+
+
+def test_notebooks_run_ahead_and_are_read_when_they_have_run() -> None:
+    """The last first; one that fails keeps no page waiting; what reads in processes of its own begins after all of them."""
+    ahead = module_of_docs("ahead", "jupyter_cache")
+    begun: list[str] = []
+    read: list[str] = []
+    may_end = Event()
+
+    def run(path: Path) -> None:
+        begun.append(path.stem)
+        assert may_end.wait(60)
+        if path.stem == "03":
+            raise RuntimeError("no kernel")
+
+    ahead.run_ahead(run, [Path(f"{name}.ipynb") for name in ("01", "02", "03")], 1)
+    pages = ["guides", "made/notebooks/03", "made/notebooks/01", "tutorial", "made/notebooks/02"]
+    ahead.last(SimpleNamespace(parallel=1), None, pages)
+    assert pages[:2] == ["guides", "tutorial"]
+
+    def reading() -> None:
+        for page in pages:
+            ahead.wait(None, page, [])
+            read.append(page)
+
+    reader = Thread(target=reading)
+    reader.start()
+    while len(read) < 2 or not begun:
+        assert reader.is_alive()
+    assert begun == ["03"]
+    assert read == ["guides", "tutorial"]
+    may_end.set()
+    ahead.last(SimpleNamespace(parallel=2), None, pages)
+    assert all(done.is_set() for done in ahead.DONE.values())
+    reader.join()
+    assert read == pages
+    assert begun == ["03", "02", "01"]
+
+
+def test_what_notebooks_that_ran_ahead_show_is_kept(tmp_path: Path) -> None:
+    ahead = module_of_docs("ahead", "jupyter_cache")
+    nbformat, jupyter_cache = pytest.importorskip("nbformat"), pytest.importorskip("jupyter_cache")
+    cache = jupyter_cache.get_cache(tmp_path / "cache")
+    for name, source in (("sum", "1 + 1"), ("fails", "1 / 0")):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+        ahead.results(tmp_path / f"{name}.ipynb", cache, 60)
+    assert [Path(x.uri).stem for x in cache.list_cache_records()] == ["sum"]
+    _, shown = cache.merge_match_into_notebook(nbformat.read(tmp_path / "sum.ipynb", 4))
+    assert shown.cells[0].outputs[0].data["text/plain"] == "2"
 
 
 def test_pages_say_that_they_show_no_results(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
