@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from threading import Event, Thread
 from types import ModuleType, SimpleNamespace
@@ -327,6 +329,51 @@ def test_the_reference_has_every_public_name(without: str, tmp_path: Path) -> No
             assert re.search(rf"\b{name}\b", text), (module, name)
     functions = (tmp_path / "api" / "softfloat.torch.md").read_text(encoding="utf-8").partition("## Classes")[0]
     assert ".. autofunction:: softfloat.torch.scale_hyperparameters\n" in functions  # under a decorator of PyTorch's
+
+
+def test_examples_after_a_list_are_examples(pages: Any) -> None:
+    """numpydoc would take them for exceptions, or results, of that name."""
+    raises = ["What it does.", "", "Raises", "------", "ValueError", "    Naming it.", ""]
+    notes = ["Notes", "-----", "Exact.", ""]
+    example = [">>> 1 + 1", "2"]
+    for before, made in ((raises, [*raises, "Examples", "--------", *example]), ([*raises, *notes], None), ([], None)):
+        lines = [*before, *example]
+        pages.exemplified(None, "function", "f", None, None, lines)
+        assert lines == (made or [*before, *example])
+
+
+def docstrings(modules: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Of what public modules offer, as far as the packages of extras are here."""
+    for name in modules:
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        for found in (getattr(module, x) for x in module.__all__):
+            members = vars(found) if isinstance(found, type) else {}
+            for key, one in {"": found, **{key: x for key, x in members.items() if key[0] != "_"}}.items():
+                if not isinstance(one, (int, str, tuple)) and (text := inspect.getdoc(one)):
+                    yield f"{name}: {getattr(found, '__name__', found)} {key}", text.splitlines()
+
+
+def test_docstrings_are_read_as_they_are_meant(pages: Any) -> None:
+    """Names between backquotes stand alone, and nothing but names stands in lists of names, once examples are sections."""
+    seen = 0
+    for name, lines in docstrings(pages.MODULES):
+        pages.exemplified(None, "", name, None, None, lines)
+        section = ""
+        for before, line, after in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+            if line and set(line) == {"-"}:
+                section = before
+            spans = [] if line.lstrip().startswith((">>>", "...")) else re.finditer(r"`+[^`]+`+", line)
+            around = [(line[: x.start()][-1:], line[x.end() :][:1]) for x in spans]
+            alone = all(re.match(r"[\s'\"(\[{<\-/:*]?$", x) and not re.match(r"\w", y) for x, y in around)
+            assert alone, (name, line)
+            a_paragraph = section in pages.LISTS and line[:1].strip() and not before and after[:1] != "-"
+            assert not (a_paragraph and line.endswith((".", ":"))), (name, line)
+            assert not (section in pages.LISTS and line.startswith(">>>")), (name, line)
+        seen += 1
+    assert seen > 400
 
 
 NOTEBOOKS = """
