@@ -167,8 +167,6 @@ TASKS = {
     "stochastic rounding training": "howto/train_stochastic",
     "partialsType half": "coming/graphcore",
     "chop": "coming/chop",
-    "chop script": "coming/chop",
-    "chop matlab": "coming/chop",
     "H100 torch.mm": "howto/torch_mm",
     "swamping": "howto/researcher",
 }
