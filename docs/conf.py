@@ -24,6 +24,7 @@ extensions = [
     "sphinx_design",
     "pages",
     "words",
+    "ahead",
 ]
 exclude_patterns = ["README.md"]
 nitpicky = True
@@ -52,6 +53,7 @@ html_static_path = ["static"]
 html_extra_path = ["made/extra"]
 html_css_files = ["site.css"]
 html_show_sourcelink = False
+html_sidebars = {page: [] for page in ("tutorial", "glossary", "search", "genindex", "py-modindex")}  # alone
 html_search_scorer = str(HERE / "search" / "scorer.js")
 html_theme_options = {
     "navbar_align": "left",

@@ -48,6 +48,7 @@ MODULES = {
     "softfloat.dask": "Dask: arrays in blocks, on clusters",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",
+    "softfloat.experiments.figures": "Pictures of experiments",
     "softfloat.export": "Golden model for C, C++ and SystemVerilog",
     "softfloat.interchange": "Files of arrays",
     "softfloat.interchange.columns": "Columns of Arrow and pandas",
@@ -440,6 +441,21 @@ def sourced(app: Any, what: str, name: str, found: Any, options: Any, lines: lis
             lines[i : i + 2] = ["References", "----------"]
 
 
+LISTS = {"Parameters", "Other Parameters", "Returns", "Yields", "Raises", "Warns", "Attributes", "Methods"}
+"""Sections of docstrings that numpydoc takes for lists of names, whatever is in them."""
+
+
+def exemplified(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
+    """Examples after a list of names, a blank line between them, are a section of their own."""
+    section = ""
+    for i, line in enumerate(lines):
+        if i and line and set(line) == {"-"}:
+            section = lines[i - 1].strip()
+        elif section in LISTS and line.startswith(">>>") and not lines[i - 1].strip():
+            lines[i:i] = ["Examples", "--------"]
+            return
+
+
 def signed(
     app: Any, what: str, name: str, found: Any, options: Any, signature: str, returned: str
 ) -> tuple[str, str] | None:
@@ -458,6 +474,7 @@ def setup(app: Any) -> dict[str, Any]:
     app.connect("builder-inited", make)
     app.connect("autodoc-process-docstring", without_options, priority=90)
     app.connect("autodoc-process-docstring", sourced, priority=100)
+    app.connect("autodoc-process-docstring", exemplified, priority=100)
     app.connect("autodoc-process-docstring", linked, priority=110)
     app.connect("autodoc-process-signature", signed)
     app.connect("build-finished", sitemap)

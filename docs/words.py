@@ -18,7 +18,7 @@ GLOSSARY = "glossary"
 FOREIGN = "coming/"
 """Where tables have words of others: the beginning of the pages' names."""
 
-COMMON = frozenset({"code", "draw", "environment", "flag", "plan", "recipe", "way"})
+COMMON = frozenset({"code", "draw", "environment", "flag", "plan", "recipe", "status", "way"})
 """Words of the glossary that pages use in their ordinary sense as well: they are looked up, and not linked."""
 
 APART = (

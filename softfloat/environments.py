@@ -331,7 +331,7 @@ class Environment:
     traps : Flags, str or iterable of str
         Flags that raise FloatingPointTrap.
     accumulator : Accumulator, or callable from Format to Accumulator, optional
-        How sums and products of `SoftArray`s are summed; functions of `softfloat.bits` are told. Default: one product
+        How sums and products of SoftArrays are summed; functions of `softfloat.bits` are told. Default: one product
         and one addition after the other, each rounded to the array's format.
     position : Position or int, optional
         Where every result lies in the whole that it is a block of, for random numbers; `softfloat.Position` says more.

@@ -92,9 +92,6 @@ INSIDE = {
 }
 """The same inside each folder; a folder's front door, __init__, stands above its files."""
 
-LATE = {("display", "experiments"): "one door to every figure; those of experiments are looked up when asked for"}
-"""Names that a folder offers although they are made on a floor above: (folder, where) -> why."""
-
 HEAVY = {
     "numba",
     "llvmlite",
@@ -252,11 +249,11 @@ def test_no_circles() -> None:
         edges = {name: found for name, found in edges.items() if name not in leaves}
 
 
-def test_names_looked_up_late_are_listed() -> None:
+def test_names_looked_up_late_come_from_below() -> None:
     """An import hidden in a string is an arrow all the same."""
     for name, path in MODULES.items():
         for target in re.findall(r'import_module\(f?"softfloat\.(\w+)', path.read_text(encoding="utf-8")):
-            assert LEVEL[target] <= LEVEL[folder(name)] or (folder(name), target) in LATE, (name, target)
+            assert LEVEL[target] <= LEVEL[folder(name)], (name, target)
 
 
 def test_private_names_stay_in_their_folder() -> None:

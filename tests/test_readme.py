@@ -49,14 +49,26 @@ def snippets(page: str) -> list[str]:
     return [x for x in found if ">>>" not in x]
 
 
-@pytest.mark.parametrize(
-    "page", ["README.md", "docs/howto/train_stochastic.md", "docs/howto/loss_scale.md", "docs/howto/torch_mm.md"]
-)
+WITH_PYTORCH = ("README.md", "docs/howto/train_stochastic.md", "docs/howto/loss_scale.md", "docs/howto/torch_mm.md")
+
+
+@pytest.mark.parametrize("page", WITH_PYTORCH)
 def test_snippets_run(page: str) -> None:
     """In the order of the page, from inside the clone, as a newcomer pastes them."""
     pytest.importorskip("torch")
+    run(page, CHECKOUT)
+
+
+def test_snippets_that_write_files_run(tmp_path: Path) -> None:
+    for package in ("torch", "pandas", "pyarrow"):
+        pytest.importorskip(package)
+    run("docs/interchange.md", tmp_path)
+
+
+def run(page: str, folder: Path) -> None:
+    """Whatever warns fails."""
     command = [sys.executable, "-W", "error", "-c", "\n".join(snippets(page))]
-    done = subprocess.run(command, cwd=CHECKOUT, capture_output=True, text=True, timeout=300)
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=300)
     assert done.returncode == 0, done.stderr
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import importlib.util
+import inspect
 import json
 import re
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterable, Iterator
 from pathlib import Path
+from threading import Event, Thread
 from types import ModuleType, SimpleNamespace
 from typing import Any
 from xml.etree import ElementTree
@@ -213,8 +216,15 @@ def nameless(path: Path) -> list[str]:
     return [head for head in heads if not all(cell.strip() for cell in head.strip("|").split("|"))]
 
 
-def test_no_column_of_a_table_is_without_a_name() -> None:
-    """Those of generated pages are in the tests of these."""
+def test_no_column_of_a_table_is_without_a_name(tmp_path: Path) -> None:
+    """Those of generated pages are in the tests of these, and those that notebooks show in the tests of what they show."""
+    for path in sorted((CHECKOUT / "notebooks").glob("*.ipynb")):
+        cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
+        page = tmp_path / f"{path.stem}.md"
+        page.write_text(
+            "\n\n".join("".join(x["source"]) for x in cells if x["cell_type"] == "markdown"), encoding="utf-8"
+        )
+        assert nameless(page) == [], path
     kept = [CHECKOUT / x for x in ("README.md", "ARCHITECTURE.md", "CONTRIBUTING.md", "notebooks/README.md")]
     for path in [*kept, *(path for path in DOCS.rglob("*.md") if "made" not in path.parts)]:
         assert nameless(path) == [], path
@@ -321,6 +331,51 @@ def test_the_reference_has_every_public_name(without: str, tmp_path: Path) -> No
     assert ".. autofunction:: softfloat.torch.scale_hyperparameters\n" in functions  # under a decorator of PyTorch's
 
 
+def test_examples_after_a_list_are_examples(pages: Any) -> None:
+    """numpydoc would take them for exceptions, or results, of that name."""
+    raises = ["What it does.", "", "Raises", "------", "ValueError", "    Naming it.", ""]
+    notes = ["Notes", "-----", "Exact.", ""]
+    example = [">>> 1 + 1", "2"]
+    for before, made in ((raises, [*raises, "Examples", "--------", *example]), ([*raises, *notes], None), ([], None)):
+        lines = [*before, *example]
+        pages.exemplified(None, "function", "f", None, None, lines)
+        assert lines == (made or [*before, *example])
+
+
+def docstrings(modules: Iterable[str]) -> Iterator[tuple[str, list[str]]]:
+    """Of what public modules offer, as far as the packages of extras are here."""
+    for name in modules:
+        try:
+            module = importlib.import_module(name)
+        except ImportError:
+            continue
+        for found in (getattr(module, x) for x in module.__all__):
+            members = vars(found) if isinstance(found, type) else {}
+            for key, one in {"": found, **{key: x for key, x in members.items() if key[0] != "_"}}.items():
+                if not isinstance(one, (int, str, tuple)) and (text := inspect.getdoc(one)):
+                    yield f"{name}: {getattr(found, '__name__', found)} {key}", text.splitlines()
+
+
+def test_docstrings_are_read_as_they_are_meant(pages: Any) -> None:
+    """Names between backquotes stand alone, and nothing but names stands in lists of names, once examples are sections."""
+    seen = 0
+    for name, lines in docstrings(pages.MODULES):
+        pages.exemplified(None, "", name, None, None, lines)
+        section = ""
+        for before, line, after in zip(["", *lines], lines, [*lines[1:], ""], strict=False):
+            if line and set(line) == {"-"}:
+                section = before
+            spans = [] if line.lstrip().startswith((">>>", "...")) else re.finditer(r"`+[^`]+`+", line)
+            around = [(line[: x.start()][-1:], line[x.end() :][:1]) for x in spans]
+            alone = all(re.match(r"[\s'\"(\[{<\-/:*]?$", x) and not re.match(r"\w", y) for x, y in around)
+            assert alone, (name, line)
+            a_paragraph = section in pages.LISTS and line[:1].strip() and not before and after[:1] != "-"
+            assert not (a_paragraph and line.endswith((".", ":"))), (name, line)
+            assert not (section in pages.LISTS and line.startswith(">>>")), (name, line)
+        seen += 1
+    assert seen > 400
+
+
 NOTEBOOKS = """
 import sys
 sys.path.insert(0, sys.argv[1])
@@ -341,6 +396,57 @@ def test_notebooks_that_cannot_run_are_known_before_the_site_is_built() -> None:
     assert len(told) == 5
     assert all("torch" in line or "dask" in line for line in told)
     assert "pip install" in last
+
+
+def test_notebooks_run_ahead_and_are_read_when_they_have_run() -> None:
+    """The last first; one that fails keeps no page waiting; what reads in processes of its own begins after all of them."""
+    ahead = module_of_docs("ahead", "jupyter_cache")
+    begun: list[str] = []
+    read: list[str] = []
+    may_end = Event()
+
+    def run(path: Path) -> None:
+        begun.append(path.stem)
+        assert may_end.wait(60)
+        if path.stem == "03":
+            raise RuntimeError("no kernel")
+
+    ahead.run_ahead(run, [Path(f"{name}.ipynb") for name in ("01", "02", "03")], 1)
+    pages = ["guides", "made/notebooks/03", "made/notebooks/01", "tutorial", "made/notebooks/02"]
+    ahead.last(SimpleNamespace(parallel=1), None, pages)
+    assert pages[:2] == ["guides", "tutorial"]
+
+    def reading() -> None:
+        for page in pages:
+            ahead.wait(None, page, [])
+            read.append(page)
+
+    reader = Thread(target=reading)
+    reader.start()
+    while len(read) < 2 or not begun:
+        assert reader.is_alive()
+    assert begun == ["03"]
+    assert read == ["guides", "tutorial"]
+    may_end.set()
+    ahead.last(SimpleNamespace(parallel=2), None, pages)
+    assert all(done.is_set() for done in ahead.DONE.values())
+    reader.join()
+    assert read == pages
+    assert begun == ["03", "02", "01"]
+
+
+def test_what_notebooks_that_ran_ahead_show_is_kept(tmp_path: Path) -> None:
+    ahead = module_of_docs("ahead", "jupyter_cache")
+    nbformat, jupyter_cache = pytest.importorskip("nbformat"), pytest.importorskip("jupyter_cache")
+    cache = jupyter_cache.get_cache(tmp_path / "cache")
+    for name, source in (("sum", "1 + 1"), ("fails", "1 / 0")):
+        notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source)])
+        notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3"}
+        nbformat.write(notebook, tmp_path / f"{name}.ipynb")
+        ahead.results(tmp_path / f"{name}.ipynb", cache, 60)
+    assert [Path(x.uri).stem for x in cache.list_cache_records()] == ["sum"]
+    _, shown = cache.merge_match_into_notebook(nbformat.read(tmp_path / "sum.ipynb", 4))
+    assert shown.cells[0].outputs[0].data["text/plain"] == "2"
 
 
 def test_pages_say_that_they_show_no_results(pages: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -75,7 +75,7 @@ def fixed_point(
     overflow: str = "wrap",
     cut: Rounding | str = Rounding.TOWARD_NEGATIVE,
 ) -> Accumulator:
-    """Products cut to multiples of 2^`last` and added in a register of `bits` bits; the sum is rounded to `fmt` in the end.
+    """Products cut to multiples of 2^last and added in a register of `bits` bits; the sum is rounded to `fmt` in the end.
 
     Parameters
     ----------

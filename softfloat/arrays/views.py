@@ -77,20 +77,21 @@ def array_html(codes: Any, fmt: Format, texts: Any) -> str:
             return "…"
         return f"{escape(str(texts[i, j]))}<br/>{fields_html(codes[i, j], fmt)}"
 
-    headings = ["", *("…" if j is None else str(j) for j in columns)]
+    headings = ["row", *("…" if j is None else str(j) for j in columns)]
     body = [["…" if i is None else str(i), *(cell(i, j) for j in columns)] for i in rows]
     return table_html(body, headings, caption)
 
 
 def _list_html(codes: Any, fmt: Format, texts: Any, caption: str) -> str:
-    def row(name: str, place: Any) -> list[str]:
+    def cells(place: Any) -> list[str]:
         code = f'<span style="{MONOSPACE}">{code_text(codes[place], fmt)}</span>'
-        return [name, escape(str(texts[place])), code, fields_html(codes[place], fmt)]
+        return [escape(str(texts[place])), code, fields_html(codes[place], fmt)]
 
+    headings = ["value", "code", "bits"]
     if not codes.shape:
-        return table_html([row("", ())], ["", "value", "code", "bits"], caption)
-    body = [["…"] * 4 if i is None else row(str(i), i) for i in _shown(codes.shape[0], ROWS)]
-    return table_html(body, ["", "value", "code", "bits"], caption)
+        return table_html([cells(())], headings, caption)
+    body = [["…"] * 4 if i is None else [str(i), *cells(i)] for i in _shown(codes.shape[0], ROWS)]
+    return table_html(body, ["index", *headings], caption)
 
 
 def array_rich(codes: Any, fmt: Format, texts: Any) -> RenderableType:

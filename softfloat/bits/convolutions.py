@@ -424,10 +424,10 @@ def conv2d_input_gradient(
     fmt : Format, str, or a pair of them
         What both are codes of, or gradient and weights.
 
-    Other parameters, results and errors are those of `conv2d`; a c of one axis goes with input channels.
-
     Notes
     -----
+    Other parameters, results and errors are those of `conv2d`; a c of one axis goes with input channels.
+
     Each result is a sum over k of row and column of the flipped kernel and output channel of the group, channels
     fastest, or in groups of channels as in `conv2d`. Where `stride` left an input out, and beyond the edges, the
     gradient is +0; all these products enter the accumulator.
@@ -488,10 +488,10 @@ def conv2d_weight_gradient(
     c : array_like of int, optional
         Codes in the partials format, of a shape that broadcasts to `weight_shape`.
 
-    Other parameters, results and errors are those of `conv2d`.
-
     Notes
     -----
+    Other parameters, results and errors are those of `conv2d`.
+
     k is image, output row, output column, columns fastest. Products with padding enter the accumulator. There are no
     groups of channels to fill up: k has no channels.
     """

@@ -66,7 +66,7 @@ def _run(options: argparse.Namespace) -> int:
     from softfloat.experiments import claims
 
     out = None if options.json else _Claims(_console())
-    with shares("softfloat reproduce") as bar, _compilations(bar, options.quick) as begin:
+    with shares("softfloat reproduce") as bar, _compilations(bar) as begin:
 
         def told(claim: Claim) -> None:
             if out is not None:
@@ -91,13 +91,12 @@ def _is_whole_loop(found: Any) -> bool:
     return type(getattr(found.data["dispatcher"], "_cache", None)).__module__ == "softfloat.kernels.compile_cache"
 
 
-LOOPS = {True: 25, False: 80}
-"""At most as many are compiled, with --quick and without it, if there is nothing in the cache."""
-
-
 @contextlib.contextmanager
-def _compilations(bar: Shown, quick: bool) -> Iterator[Callable[[str, float], None]]:
-    """What to call with the name of a step and the share that is done; the bar says, too, which loop is being compiled."""
+def _compilations(bar: Shown) -> Iterator[Callable[[str, float], None]]:
+    """What to call with the name of a step and the share that is done; the bar counts loops that are compiled, too.
+
+    Of how many it does not say: that depends on the CPU and on what is in the cache, and only the calls tell.
+    """
     from numba.core import event
 
     name, share, compiled = "", 0.0, 0
@@ -112,7 +111,7 @@ def _compilations(bar: Shown, quick: bool) -> Iterator[Callable[[str, float], No
             nonlocal compiled
             if _is_whole_loop(found):
                 compiled += 1
-                bar.update(f"{name}: compiling loop {compiled} of at most {max(LOOPS[quick], compiled)}, once", share)
+                bar.update(f"{name}: compiling loop {compiled}, once", share)
 
         def on_end(self, found: Any) -> None:
             if _is_whole_loop(found):

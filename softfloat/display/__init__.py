@@ -1,7 +1,4 @@
-"""Numbers, formats and arrays as text, tables and figures."""
-
-import importlib
-from typing import Any
+"""Numbers, formats and arrays as text, tables and figures. `softfloat.experiments.figures` draws experiments."""
 
 from softfloat.display.blocks import BlockInspection, inspect_block
 from softfloat.display.figures import (
@@ -78,24 +75,3 @@ __all__ = [
     "value_table",
     "values_between",
 ]
-
-EXPERIMENTS = (
-    "PLOTS",
-    "block_fma",
-    "chunking",
-    "dot_swamping",
-    "report_figures",
-    "running_sums",
-    "stochastic_sums",
-)
-"""Figures of experiments. They are made on a higher floor, and looked up there when asked for: one door to every figure."""
-
-
-def __getattr__(name: str) -> Any:
-    if name in EXPERIMENTS:
-        return getattr(importlib.import_module("softfloat.experiments.figures"), name)
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-
-
-def __dir__() -> list[str]:
-    return sorted({*globals(), *EXPERIMENTS})

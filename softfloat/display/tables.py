@@ -111,10 +111,10 @@ class ValueTable:
                 ]
                 for row in self.rows
             ]
-            return markup.table_html(body, ["", "code", "bits", "value"], fmt.name)
+            return markup.table_html(body, ["number", "code", "bits", "value"], fmt.name)
         down, along, cells, note = self._grid()
         grid = [[markup.spans(fields), *map(escape, line)] for fields, line in zip(down, cells, strict=True)]
-        return markup.table_html(grid, ["", *map(markup.spans, along)], f"{fmt.name}{note and f' ({note})'}")
+        return markup.table_html(grid, ["bits", *map(markup.spans, along)], f"{fmt.name}{note and f' ({note})'}")
 
     def __rich__(self) -> RenderableType:
         from rich.text import Text
@@ -130,7 +130,7 @@ class ValueTable:
             return markup.titled(fmt.name, table)
         down, along, cells, note = self._grid()
         table = markup.plain_table(header=True)
-        table.add_column("", no_wrap=True)
+        table.add_column("bits", no_wrap=True)
         for column in along:
             table.add_column(markup.styled(column), justify="right", overflow="fold")
         for head, line in zip(down, cells, strict=True):

@@ -15,7 +15,7 @@ from functools import partial
 
 import numpy as np
 
-from softfloat.display import exact_decimal
+from softfloat.display.numbers import exact_decimal
 from softfloat.environments import Rounding
 from softfloat.experiments import accumulation, exact
 from softfloat.experiments.accumulation import Accumulation

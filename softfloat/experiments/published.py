@@ -16,7 +16,7 @@ from typing import NamedTuple, Protocol
 import numpy as np
 
 from softfloat import bits
-from softfloat.display import exact_decimal, power_of_two
+from softfloat.display.numbers import exact_decimal, power_of_two
 from softfloat.experiments import exact
 from softfloat.experiments.overflow import ExceptionCase, exception_cases, overflow_cases, traps_that_stop
 from softfloat.experiments.scaling import loss_scaling

@@ -440,7 +440,7 @@ class GradientStatistics:
         title, headings, rows = self._table()
         table = markup.plain_table(header=True)
         for heading in headings:
-            table.add_column(heading, justify="right" if heading else "left", overflow="fold")
+            table.add_column(heading, justify="left" if heading == headings[0] else "right", overflow="fold")
         for row in rows:
             table.add_row(*map(Text, row))
         return markup.titled(title, table)
@@ -453,7 +453,7 @@ class GradientStatistics:
         """Title, headings, rows."""
         exponent = np.frexp(self.smallest)[1] - 1
         title = "gradients" + (f" times {self.scale:g}" if self.scale != 1 else "") + f" in {self.format.name}"
-        headings = ["", "numbers", "zero", f"< 2^{exponent}", f"< 2^{exponent - 1}", "not finite", "exponents"]
+        headings = ["name", "numbers", "zero", f"< 2^{exponent}", f"< 2^{exponent - 1}", "not finite", "exponents"]
         return title, headings, [part._row(name) for name, part in [*self.parts.items(), ("all", self)]]
 
     def _row(self, name: str) -> list[str]:

@@ -2,6 +2,7 @@
 
 import io
 import math
+import re
 import subprocess
 import sys
 import xml.etree.ElementTree as ElementTree
@@ -952,6 +953,17 @@ def test_markup_is_escaped():
         assert "<b>&[bold]" in shown(renderable)
     assert "[red]&" in shown(arrays.array_rich(array, odd, texts))
     assert "[red]&" in shown(arrays.array_rich(array.reshape(1, 2), odd, texts.reshape(1, 2)))
+
+
+@pytest.mark.parametrize("shape", [(), (3,), (30,), (2, 3), (2, 30), (2, 2, 2)])
+def test_columns_of_arrays_have_names(shape):
+    codes = np.zeros(shape, np.uint16)
+    assert not re.search("<th[^>]*></th>", arrays.array_html(codes, ROSTER["float16"], codes.astype(object)))
+
+
+@pytest.mark.parametrize("fmt", [ROSTER["float16"], ROSTER["float4_e2m1fn"], ROSTER["float8_e8m0fnu"]], ids=str)
+def test_columns_of_values_have_names(fmt):
+    assert not re.search("<th[^>]*></th>", display.value_table(fmt)._repr_html_())
 
 
 def test_text_in_fields_is_escaped():

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softfloat import Environment, bits, display, experiments
+from softfloat import Environment, bits, experiments
 from softfloat.accumulators import amp, chunked, fma
-from softfloat.experiments import exact
+from softfloat.experiments import exact, figures
 from softfloat.formats import ROSTER
 
 HALF, E5M2 = ROSTER["float16"], ROSTER["float8_e5m2"]
@@ -137,7 +137,7 @@ def test_the_picture_names_what_differs() -> None:
         experiments.running_sum(E5M2, **options),
         experiments.running_sum(E5M2, environment=idea, runs=3, **options),
     ]
-    figure = display.running_sums(*sums)
+    figure = figures.running_sums(*sums)
     found = "\n".join(text.get_text() for legend in figure.legends for text in legend.get_texts())
     assert f"{sums[1].label}, float16, 3 runs" in found
     assert "exact: 16 at the end" in found

@@ -7,6 +7,7 @@ import io
 import re
 import shutil
 import subprocess
+import sys
 from collections.abc import Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -19,7 +20,7 @@ import pytest
 from commands import Run
 
 from softfloat import Environment, Format, bits, export
-from softfloat.accumulators import PRESETS, Accumulator, Stage
+from softfloat.accumulators import PRESETS, Accumulator, Stage, tensor_core
 from softfloat.engine.native import Job
 from softfloat.export import FUNCTIONS, TARGETS, Prototype
 from softfloat.export.functions import prototypes
@@ -568,6 +569,33 @@ def test_c_rows_pass_softfloat_check(small: Library, tmp_path: Path) -> None:
     assert (report.rows, report.mismatches) == (400, 0)
     wrong = resolve("fma", "float16", environment=Environment(rounding="nearest_even"))
     assert check_vectors(io.BytesIO(rows), wrong).mismatches
+
+
+def snippet(language: str) -> str:
+    """Of the page on exported libraries."""
+    page = Path(__file__).parents[2] / "docs" / "export.md"
+    if not page.exists():
+        pytest.skip("not in a checkout")
+    return page.read_text(encoding="utf-8").partition(f"```{language}\n")[2].partition("```")[0]
+
+
+def test_the_snippet_in_c_runs(small: Library, tmp_path: Path) -> None:
+    head, _, body = snippet("c").partition("\n\n")
+    code, flags = bits.fma(0x3C01, 0x3C01, 0xBC02, "float16", rounding="toward_zero", ftz=True, nan="arm")
+    (tmp_path / "it.c").write_text(f"{head}\nint main(void) {{\n{body}return r != {code} || flags != {flags};\n}}\n")
+    arguments = ["-I", small.folder, tmp_path / "it.c", small.folder / "libsf.o", "-lm", "-o", tmp_path / "it"]
+    subprocess.run(["gcc", "-std=c99", *STRICT, *arguments], check=True)
+    subprocess.run([tmp_path / "it"], check=True)
+
+
+@pytest.mark.exhaustive
+def test_the_snippet_in_python_runs(whole: Library, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "sf", whole.functions)
+    found: dict[str, Any] = {}
+    exec(snippet("python"), found)
+    one, next_up = (np.full(8, x, np.uint16) for x in (0x3C00, 0x3C01))
+    code, flags = bits.vecdot(one, next_up, "float16", tensor_core("H100"))
+    assert (found["code"], found["flags"]) == (code, flags)
 
 
 def case_of(prototype: Prototype, environment: Environment) -> Case:

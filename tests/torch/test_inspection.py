@@ -483,11 +483,12 @@ def test_as_a_table() -> None:
     Console(file=out, width=100).print(found)
     title, headings, *rows = (line.split() for line in out.getvalue().splitlines())
     assert " ".join(title) == "gradients times 2 in float16"
-    assert " ".join(headings) == "numbers zero < 2^-24 < 2^-25 not finite exponents"
+    assert " ".join(headings) == "name numbers zero < 2^-24 < 2^-25 not finite exponents"
     shares = "20 % 33.3 % 0 % 1 -25 to 1"
     assert [" ".join(row) for row in rows] == [f"<w> 5 {shares}", "b 0 0 % 0 % 0 % 0", f"all 5 {shares}"]
     printed = str(found).splitlines()
     assert [" ".join(line.split()) for line in printed] == [" ".join(words) for words in (title, headings, *rows)]
+    assert "></th>" not in found._repr_html_()
     assert len({line.index("%") for line in printed[2:]}) == 1
     html = found._repr_html_()
     assert "&lt;w&gt;" in html
