@@ -92,6 +92,7 @@ from softfloat.formats import (
 )
 from softfloat.interchange import load, save
 from softfloat.positions import Position
+from softfloat.rounding import round
 from softfloat.status import Flags, FloatingPointTrap, Status
 
 if TYPE_CHECKING:  # what importing leaves to the first use
@@ -174,6 +175,7 @@ __all__ = [
     "nvfp4",
     "ones",
     "ones_like",
+    "round",
     "save",
     "set_num_threads",
     "tfloat32",
