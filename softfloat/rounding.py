@@ -111,7 +111,7 @@ def round(
     >>> round([1e-40, 3e-39], "bfloat16", subnormals=False).tolist()
     [0.0, 0.0]
     >>> round(np.float32(1e30), "float16", range="carrier")
-    np.float32(1.0004076e+30)
+    np.float32(1.00025555e+30)
     """
     env = current_environment()
     array, scalar = _floats(x)
