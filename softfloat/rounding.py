@@ -29,7 +29,7 @@ from softfloat.environments import (
 from softfloat.formats import ROSTER, Format, check_format, float16
 from softfloat.positions import Position, as_position
 
-__all__ = ["number_set", "round"]
+__all__ = ["as_floats", "number_set", "round"]
 
 CARRIER_P, CARRIER_EMIN, CARRIER_EMAX = 53, -1022, 1023
 SINGLE_P, SINGLE_EMIN, SINGLE_EMAX = 24, -126, 127
@@ -114,7 +114,7 @@ def round(
     np.float32(1.00025555e+30)
     """
     env = current_environment()
-    array, scalar = _floats(x)
+    array, scalar = as_floats(x)
     if out is flip is None and not options and array.size < SMALL and not env.traps:
         try:
             way = _settled(fmt, rounding, subnormals, range, saturate, seed, env.settings, array.dtype)
@@ -260,7 +260,7 @@ def _exponents(fmt: tuple[Any, ...] | list[Any]) -> tuple[int, int, int]:
     return p, emin, emax
 
 
-def _floats(x: Any) -> tuple[np.ndarray[Any, Any], bool]:
+def as_floats(x: Any) -> tuple[np.ndarray[Any, Any], bool]:
     """Numbers as float64, or as they are if they are float32; and whether they are one of Python's."""
     if type(x) is np.ndarray and x.dtype in (np.float64, np.float32) and x.dtype.isnative:
         return x, False

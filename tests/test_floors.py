@@ -33,7 +33,7 @@ engine
 bits
 rounding
 arrays display jit scaling
-interchange
+chop interchange
 dask
 experiments onnx testing torch
 export
