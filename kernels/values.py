@@ -28,6 +28,8 @@ TINY = UNDERFLOW | INEXACT
 FARTHEST = 62
 """2^62 is more than twice a significand: for what does not count random bits, s is no more."""
 BLOCK = 2 * TILE
+TOGETHER = 128
+"""Numbers that are looked at, and rounded in the same way: few enough that often none of them is strange."""
 DRAWN = 16
 """Random bits drawn at first."""
 
@@ -48,6 +50,9 @@ class Lattice(NamedTuple):
     on: int  # mask: parts are added
     on_negative: int  # mask: it is the other way round for negative numbers
     on_odd: int  # for odd significands
+    added: int  # the part itself, where bits dropped are `dropped`
+    added_odd: int  # and what it is more for odd significands
+    added_negative: int  # for negative numbers
     tiny_positive: int  # a magnitude below it is tiny
     tiny_negative: int
     unbounded: int  # bits that are dropped just below the smallest normal number where exponents have no end
@@ -208,13 +213,19 @@ def without(found, excess):
 
 
 @kernel
+def short_rounded(found, code, rest, lattice):
+    """Bits whose last kept bit is where `dropped` says, rounded; `code` has the sign."""
+    odd = (found << (63 - lattice.dropped)) >> 63
+    return (found + lattice.added + (odd & lattice.added_odd) + ((code >> 63) & lattice.added_negative)) & ~rest
+
+
+@kernel
 def short_selected(x, rest, lattice):
     """(bits, whether they differ from x's, whether x is tiny) for x in range."""
     code = float_bits(np.float64(x))
     magnitude = code & MAGNITUDE
     found, excess = aligned_bits(magnitude, lattice)
-    found = (found + part_of(rest, (found >> lattice.dropped) & 1, code >> 63, lattice)) & ~rest
-    found = without(found, excess)
+    found = without(short_rounded(found, code, rest, lattice), excess)
     tiny = magnitude < (lattice.tiny_negative if code < 0 else lattice.tiny_positive)
     return found | signed(code, found, lattice), found ^ magnitude, tiny
 
@@ -244,14 +255,14 @@ def rounding_values(each):
         rest = (1 << known.dropped) - 1
         short = known.short != 0
         seen = 0
-        for first in range(0, x.size, BLOCK):
-            operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
+        for first in range(0, x.size, TOGETHER):
+            operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
             in_range, ordinary = looked_at(operands, known) if (short and not each) else (False, False)
             if ordinary:
                 changed = 0
                 for i in range(operands.size):
                     code = float_bits(np.float64(operands[i]))
-                    found = (code + part_of(rest, (code >> known.dropped) & 1, code >> 63, known)) & ~rest
+                    found = short_rounded(code, code, rest, known)
                     changed |= found ^ code
                     results[i] = bits_float(found, 0.0)
                 seen |= INEXACT if changed != 0 else 0

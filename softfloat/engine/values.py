@@ -98,6 +98,10 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         rest, on = (1 << unbounded) - 1, part["on"] ^ part["on_odd"] ^ (part["on_negative"] if negative else 0)
         return smallest_normal - (((rest >> part["halved"]) + part["more_even"] + part["more_odd"]) & rest & on)
 
+    def added(negative: int, odd: int) -> int:
+        rest, on = (1 << dropped) - 1, part["on"] ^ (negative & part["on_negative"]) ^ (odd & part["on_odd"])
+        return ((rest >> part["halved"]) + part["more_even"] + (-odd & part["more_odd"])) & rest & on
+
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
     short = 0
     if numbers.p > 1 and flush_below <= smallest_normal:
@@ -113,6 +117,9 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             smallest=_bits(math.ldexp(1.0, numbers.emin - (numbers.p - 1 if numbers.subnormals else 0))),
             largest=largest,
             flush_below=flush_below,
+            added=added(0, 0),
+            added_odd=added(0, -1) - added(0, 0),
+            added_negative=added(-1, 0) - added(0, 0),
             tiny_positive=tiny(False),
             tiny_negative=tiny(True),
             unbounded=unbounded,
