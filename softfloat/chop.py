@@ -19,6 +19,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, fields
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -67,6 +68,7 @@ MODES: dict[int, Rounding] = {
     7: Rounding.TO_ODD,
 }
 """chop's numbers and CPFloat's."""
+STOCHASTIC = 5
 PYCHOP_MODES: dict[int, Rounding] = {
     **{number: MODES[number] for number in (1, 2, 3, 4, 5)},
     8: Rounding.NEAREST_AWAY,
@@ -163,6 +165,36 @@ class Options:
         ours = Format.from_name(row.ours) if row.ours else None
         return row.p, ours.emin if ours else 1 - row.emax, row.emax
 
+    @cached_property
+    def single_numbers(self) -> tuple[int, int, int]:
+        """The same as far as float32 goes, which results stay in."""
+        p, emin, emax = self.numbers
+        return min(p, 24), max(emin, -126), min(emax, 127)
+
+    @cached_property
+    def call(self) -> dict[str, Any]:
+        """Arguments of `softfloat.round`, whatever the environment's settings."""
+        row = NAMED.get(self.format)
+        subnormal = self.subnormal if self.subnormal is not None else row.subnormal if row else 1
+        found: dict[str, Any] = {
+            "fmt": row.ours if row and row.ours else self.numbers,
+            "rounding": MODES[self.round],
+            "subnormals": bool(subnormal),
+            "range": "format" if self.explim else "carrier",
+            "saturate": bool(self.saturation),
+            "flip": (self.p, ("significand", "any")[self.flip - 1]) if self.flip else None,
+            "infinite_input": "default",
+            "daz": False,
+            "ftz": False,
+            "nan": "canonical",
+            "projection": "ieee",
+        }
+        if self.round == STOCHASTIC:
+            found |= {"sr_bits": None, "sr_method": "truncate"}
+        if self.seed is not None:
+            found["seed"] = self.seed
+        return found
+
 
 def mode_of(name: str, number: Any, modes: Mapping[int, Rounding], lacking: Mapping[int, str]) -> Rounding:
     """The mode of a number."""
@@ -249,37 +281,14 @@ def chop(x: Any, options: Options | Mapping[str, Any] | None = None) -> Any:
             )
     options = as_options(options)
     array, scalar = as_floats(x)
-    single = array.dtype == np.float32
-    row = NAMED.get(options.format)
-    p, emin, emax = options.numbers
-    fmt: Any = row.ours if row and row.ours else (p, emin, emax)
-    if single and isinstance(fmt, tuple):  # results are float32, whatever the exponents
-        fmt = min(p, 24), max(emin, -126), min(emax, 127)
-    subnormal = options.subnormal if options.subnormal is not None else row.subnormal if row else 1
-    settings: dict[str, Any] = {
-        "infinite_input": "default",
-        "daz": False,
-        "ftz": False,
-        "nan": "canonical",
-        "projection": "ieee",
-    }
-    mode = MODES[options.round]
-    if mode is Rounding.STOCHASTIC:
-        settings |= {"sr_bits": None, "sr_method": "truncate"}
-        if options.randfunc is not None:
-            settings |= {"random_bits": _handed(options.randfunc, array.shape), "sr_bits": 52}
-    if options.seed is not None and "random_bits" not in settings:
-        settings |= {"seed": options.seed, "stream": options.streams.take()}
-    found = rounded(
-        array,
-        fmt,
-        mode,
-        subnormals=bool(subnormal),
-        range="format" if options.explim else "carrier",
-        saturate=bool(options.saturation),
-        flip=(options.p, ("significand", "any")[options.flip - 1]) if options.flip else None,
-        **settings,
-    )
+    call = dict(options.call)
+    if array.dtype == np.float32 and isinstance(call["fmt"], tuple):
+        call["fmt"] = options.single_numbers
+    if options.randfunc is not None and options.round == STOCHASTIC:
+        call |= {"random_bits": _handed(options.randfunc, array.shape), "sr_bits": 52}
+    if options.seed is not None:
+        call["stream"] = options.streams.take()
+    found = rounded(array, **call)
     if options.infinity == 0:
         found = np.where(np.isinf(found), found.dtype.type(np.nan), found)
     return float(found) if scalar else found if isinstance(x, np.ndarray) else found[()]

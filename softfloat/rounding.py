@@ -38,6 +38,7 @@ EXACT = 1 << 53
 SMALL = 1 << 12
 CALL = ("stream", "position", "random_bits")
 OPTIONS = (*(name for name in OWN_ROWS if name not in ("replica", "replica_identical", "converts_subnormals")), *CALL)
+PLACED = {"position", "random_bits"}
 FLIPS = ("significand", "any")
 WHETHER, WHICH = 1 << 63, 3 << 62
 """Streams from which bit flips draw, beside the stream of the call."""
@@ -115,17 +116,19 @@ def round(
     """
     env = current_environment()
     array, scalar = as_floats(x)
-    if out is flip is None and not options and array.size < SMALL and not env.traps:
+    if out is flip is None and array.size < SMALL and not env.traps and PLACED.isdisjoint(options):
+        given = tuple([(name, value, type(value)) for name, value in options.items() if name != "stream"])
         try:
-            way = _settled(fmt, rounding, subnormals, range, saturate, seed, env.settings, array.dtype)
+            way = _settled(fmt, rounding, subnormals, range, saturate, seed, env.settings, array.dtype, given)
         except TypeError:  # of no kind that is kept, or refused: then again, saying why
             way = None
         if way is not None and env.position is None and array.flags.c_contiguous:
             ready, dtype = way
+            stream = engine.check_stream(options["stream"]) if "stream" in options else None if seed is None else 0
             flat, made = array.reshape(-1).view(), np.empty(array.shape, dtype)
             flat.flags.writeable = False
-            stream = env.streams.take()
-            env.status.add(ready(flat, made.reshape(-1), stream if seed is None else 0))
+            taken = env.streams.take()
+            env.status.add(ready(flat, made.reshape(-1), taken if stream is None else stream))
             return float(made) if scalar else made if isinstance(x, np.ndarray) else made[()]
     single = array.dtype == np.float32
     numbers = number_set(fmt, subnormals, range, single)
@@ -175,14 +178,23 @@ def _operation(
 
 @lru_cache(maxsize=512, typed=True)
 def _settled(
-    fmt: Any, rounding: Any, subnormals: Any, range: Any, saturate: Any, seed: Any, around: Settings, dtype: Any
+    fmt: Any,
+    rounding: Any,
+    subnormals: Any,
+    range: Any,
+    saturate: Any,
+    seed: Any,
+    around: Settings,
+    dtype: Any,
+    options: tuple[tuple[str, Any, type], ...],
 ) -> tuple[Any, Any] | None:
     """What rounds few numbers of a dtype, and the dtype of results; None where the long way is to be gone."""
     single = dtype == np.float32
     if not single and dtype != np.float64:
         return None
     numbers = number_set(fmt, subnormals, range, single)
-    settings = _settings(numbers, rounding, saturate, seed, around, single, {})
+    given = {name: value for name, value, _ in options}
+    settings = _settings(numbers, rounding, saturate, seed, around, single, given)
     ready = ready_values(numbers, settings, single)
     return None if ready is None else (ready, np.dtype(np.float32 if single and numbers.fits_single else np.float64))
 
