@@ -24,7 +24,10 @@ from .spec import INEXACT, INVALID, UNDERFLOW
 
 FRACTION, HIDDEN = (1 << 52) - 1, 1 << 52
 MAGNITUDE, INFINITE = (1 << 63) - 1, 0x7FF << 52
-TINY = UNDERFLOW | INEXACT
+QUIET, TINY = 1 << 51, UNDERFLOW | INEXACT
+SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_HIDDEN = (1 << 31) - 1, 0xFF << 23, 1 << 23
+SINGLE_REBIAS, SHIFTED = 896 << 52, 1075 << 52
+"""What the exponent field of a float32 has less than a float64's; the field of 2^52, below which an integer is a fraction."""
 FARTHEST = 62
 """2^62 is more than twice a significand: for what does not count random bits, s is no more."""
 BLOCK = 2 * TILE
@@ -69,7 +72,6 @@ class Lattice(NamedTuple):
     nan_flags: int
     nan_signals: int  # raised by every NaN operand
     odd_zeros: int  # mask: zeros are no ordinary numbers, as one of them becomes the other
-    quiet: int  # the bit of x that a NaN has if it does not signal
     short: int  # 2: what is in range has a shorter way; 1: if it is normal or zero, too; 0: nothing
 
 
@@ -77,9 +79,34 @@ COUNT = len(Lattice._fields)
 
 
 @kernel
-def magnitude_of(x, lattice):
+def double(bits):
+    """The float64 of some bits."""
+    return bits_float(bits, 0.0)
+
+
+@kernel
+def from_single(code):
+    """The bits of a float32 as those of a float64. By integers, and by numbers that are normal: a host may flush subnormals."""
+    magnitude = np.int64(code) & SINGLE_MAGNITUDE
+    wide = (magnitude << 29) + SINGLE_REBIAS + (SINGLE_REBIAS if magnitude >= SINGLE_INFINITE else 0)
+    least = float_bits((double(SHIFTED | magnitude) - 2.0**52) * 2.0**-149)
+    return (least if magnitude < SINGLE_HIDDEN else wide) | (~MAGNITUDE if code < 0 else 0)
+
+
+@kernel
+def to_single(code):
+    """The bits of a float64, which float32 has, as those of a float32."""
+    magnitude = code & MAGNITUDE
+    narrow = (magnitude - SINGLE_REBIAS - (SINGLE_REBIAS if magnitude >= INFINITE else 0)) >> 29
+    least = float_bits(double(magnitude) * 2.0**149 + 2.0**52) - SHIFTED
+    narrow = least if magnitude < SINGLE_REBIAS + HIDDEN else narrow
+    return narrow | (~SINGLE_MAGNITUDE if code < 0 else 0)
+
+
+@kernel
+def magnitude_of(code, lattice):
     """The bits of |x|; those of 0 if operands so small are zeros."""
-    magnitude = float_bits(np.float64(x)) & MAGNITUDE
+    magnitude = code & MAGNITUDE
     return 0 if magnitude < lattice.flush_below else magnitude
 
 
@@ -107,9 +134,8 @@ def signed(code, found, lattice):
 
 
 @kernel
-def finished(x, magnitude, found, tiny, lattice):
-    """(bits, flags) of x, once its magnitude is rounded to `found`."""
-    code = float_bits(np.float64(x))
+def finished(code, magnitude, found, tiny, lattice):
+    """(bits, flags) of a number, once its magnitude is rounded to `found`."""
     negative = code < 0
     flushed = tiny & (magnitude != 0) & (lattice.ftz != 0)
     found = 0 if flushed else found
@@ -122,7 +148,7 @@ def finished(x, magnitude, found, tiny, lattice):
     result = (lattice.infinity_negative if negative else lattice.infinity_positive) if infinite else result
     flags = lattice.infinity_flags if infinite else flags
     result = lattice.nan if no_number else result
-    signals = lattice.nan_signals | (INVALID if np.int64(float_bits(x)) & lattice.quiet == 0 else 0)
+    signals = lattice.nan_signals | (INVALID if magnitude & QUIET == 0 else 0)
     return result, (lattice.nan_flags | signals) if no_number else flags
 
 
@@ -134,16 +160,15 @@ def part_of(rest, odd, negative, lattice):
 
 
 @kernel
-def selected(x, lattice):
+def selected(code, lattice):
     """(bits, flags) under a mode that draws nothing."""
-    code = float_bits(np.float64(x))
-    magnitude = magnitude_of(x, lattice)
+    magnitude = magnitude_of(code, lattice)
     significand, s = scaled(magnitude, lattice)
     s = min(s, FARTHEST)
     part = part_of((1 << s) - 1, (significand >> s) & 1, code >> 63, lattice)
     found = kept(magnitude, significand, (significand + part) >> s, s, lattice)
     tiny = magnitude < (lattice.tiny_negative if code < 0 else lattice.tiny_positive)
-    return finished(x, magnitude, found, tiny, lattice)
+    return finished(code, magnitude, found, tiny, lattice)
 
 
 @kernel
@@ -161,37 +186,25 @@ def in_sliver(magnitude, lattice):
 
 
 @kernel
-def drawn(x, random, width, lattice):
+def drawn(code, random, width, lattice):
     """(bits, flags) where `width` random bits are all that there are: up where they carry the fraction over."""
-    magnitude = magnitude_of(x, lattice)
+    magnitude = magnitude_of(code, lattice)
     significand, s = scaled(magnitude, lattice)
     up = fraction_of(significand, s, width) + random >= (1 << width)
     found = kept(magnitude, significand, (significand >> min(s, FARTHEST)) + (1 if up else 0), s, lattice)
     stays = fraction_of(significand, lattice.unbounded, width) + random < (1 << width)
     escapes = in_sliver(magnitude, lattice) & (not stays) & (lattice.early == 0)
     tiny = (magnitude < lattice.smallest_normal) & (not escapes)
-    return finished(x, magnitude, found, tiny, lattice)
+    return finished(code, magnitude, found, tiny, lattice)
 
 
 @kernel
-def left_open(x, half_word, lattice):
+def left_open(code, half_word, lattice):
     """Whether more than 16 random bits decide on x, or may decide whether it is tiny."""
-    magnitude = magnitude_of(x, lattice)
+    magnitude = magnitude_of(code, lattice)
     significand, s = scaled(magnitude, lattice)
     near = fraction_of(significand, s, DRAWN) + half_word == (1 << DRAWN) - 1
     return near | in_sliver(magnitude, lattice)
-
-
-@kernel
-def looked_at(x, lattice):
-    """(whether all numbers have the shorter way, whether they are zero or normal in the format)."""
-    beyond, small = 0, 0
-    for i in range(x.size):
-        magnitude = float_bits(np.float64(x[i])) & MAGNITUDE
-        beyond |= lattice.largest - magnitude
-        small |= magnitude - lattice.smallest_normal if magnitude != 0 else lattice.odd_zeros
-    ordinary = (beyond | small) >= 0
-    return (beyond >= 0) & (ordinary | (lattice.short > 1)), ordinary
 
 
 @kernel
@@ -220,9 +233,8 @@ def short_rounded(found, code, rest, lattice):
 
 
 @kernel
-def short_selected(x, rest, lattice):
+def short_selected(code, rest, lattice):
     """(bits, whether they differ from x's, whether x is tiny) for x in range."""
-    code = float_bits(np.float64(x))
     magnitude = code & MAGNITUDE
     found, excess = aligned_bits(magnitude, lattice)
     found = without(short_rounded(found, code, rest, lattice), excess)
@@ -231,9 +243,8 @@ def short_selected(x, rest, lattice):
 
 
 @kernel
-def short_drawn(x, half_word, rest, lattice):
+def short_drawn(code, half_word, rest, lattice):
     """(bits, whether they differ from x's, whether x is tiny, whether 16 random bits leave anything open) for x in range."""
-    code = float_bits(np.float64(x))
     magnitude = code & MAGNITUDE
     found, excess = aligned_bits(magnitude, lattice)
     found += half_word << (lattice.dropped - DRAWN)
@@ -243,87 +254,107 @@ def short_drawn(x, half_word, rest, lattice):
     return found | signed(code, found, lattice), found ^ magnitude, tiny, hangs | in_sliver(magnitude, lattice)
 
 
+@kernel
+def seen_of(changed, changed_tiny):
+    """Flags, by the bits that rounding changed."""
+    return (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
+
+
+def accesses(single, narrow):
+    """What makes bits of float64 of an operand, and a result of such; float32 go by their bits, as int32."""
+    return from_single if single else float_bits, to_single if narrow else double
+
+
 @cache
-def rounding_values(each):
-    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`; `out` may be x.
+def rounding_values(single, narrow, each):
+    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`; `out` may be x. `single`, `narrow`: x, results are bits of float32.
 
     Of blocks whose numbers are all zero, or normal and in range, the same bits are dropped throughout, and nothing but inexact happens.
     """
+    load, store = accesses(single, narrow)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         rest = (1 << known.dropped) - 1
-        short = known.short != 0
+        short = known.short if not each else 0
         seen = 0
         for first in range(0, x.size, TOGETHER):
             operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
-            in_range, ordinary = looked_at(operands, known) if (short and not each) else (False, False)
+            beyond, small = 0, 0
+            for i in range(operands.size):
+                magnitude = load(operands[i]) & MAGNITUDE
+                beyond |= known.largest - magnitude
+                small |= magnitude - known.smallest_normal if magnitude != 0 else known.odd_zeros
+            in_range, ordinary = (short > 1) & (beyond >= 0), (short > 0) & ((beyond | small) >= 0)
             if ordinary:
                 changed = 0
                 for i in range(operands.size):
-                    code = float_bits(np.float64(operands[i]))
+                    code = load(operands[i])
                     found = short_rounded(code, code, rest, known)
                     changed |= found ^ code
-                    results[i] = bits_float(found, 0.0)
-                seen |= INEXACT if changed != 0 else 0
-                continue
-            if in_range:
+                    results[i] = store(found)
+                seen |= seen_of(changed, 0)
+            elif in_range:
                 changed, changed_tiny = 0, 0
                 for i in range(operands.size):
-                    found, different, tiny = short_selected(operands[i], rest, known)
+                    found, different, tiny = short_selected(load(operands[i]), rest, known)
                     changed |= different
                     changed_tiny |= different if tiny else 0
-                    results[i] = bits_float(found, 0.0)
-                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
-                continue
-            for i in range(operands.size):
-                result, raised = selected(operands[i], known)
-                results[i] = bits_float(result, 0.0)
-                if each:
-                    flags[first + i] = raised
-                else:
-                    seen |= raised
+                    results[i] = store(found)
+                seen |= seen_of(changed, changed_tiny)
+            else:
+                for i in range(operands.size):
+                    found, raised = selected(load(operands[i]), known)
+                    results[i] = store(found)
+                    if each:
+                        flags[first + i] = raised
+                    else:
+                        seen |= raised
         return seen
 
     return jit.compiled(rounding_values_loop)
 
 
 @cache
-def rounding_drawn_values(each):
-    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
+def rounding_drawn_values(single, narrow, each):
+    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; otherwise as above.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
     of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them.
     """
+    load, store = accesses(single, narrow)
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         rest = (1 << known.dropped) - 1
-        short = (known.short != 0) & (known.dropped > DRAWN)
-        half_words = jit.scratch(BLOCK, np.uint16)
+        short = known.short if (not each) & (known.dropped > DRAWN) else 0
+        half_words, codes = jit.scratch(BLOCK, np.uint16), jit.scratch(BLOCK, np.int64)
         seen = 0
         for first in range(0, x.size, BLOCK):
             operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
             given = handed[first : first + BLOCK]
             top_bits(start + first, half_words, given, width, key, stream)
-            in_range, _ = looked_at(operands, known) if (short and not each) else (False, False)
-            hanging = 0
-            if in_range:
-                changed, changed_tiny = 0, 0
+            beyond, small, changed, changed_tiny, hanging = 0, 0, 0, 0, 0
+            for i in range(operands.size):
+                codes[i] = load(operands[i])
+                magnitude = codes[i] & MAGNITUDE
+                beyond |= known.largest - magnitude
+                small |= magnitude - known.smallest_normal if magnitude != 0 else known.odd_zeros
+            if ((short > 1) & (beyond >= 0)) | ((short > 0) & ((beyond | small) >= 0)):
                 for i in range(operands.size):
-                    found, different, tiny, hangs = short_drawn(operands[i], np.int64(half_words[i]), rest, known)
-                    results[i] = bits_float(found, 0.0)
+                    found, different, tiny, hangs = short_drawn(codes[i], np.int64(half_words[i]), rest, known)
+                    results[i] = store(found)
                     different = 0 if hangs else different
                     changed |= different
                     changed_tiny |= different if tiny else 0
                     hanging |= 1 if hangs else 0
-                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
+                seen |= seen_of(changed, changed_tiny)
             else:
                 for i in range(operands.size):
                     half_word = np.int64(half_words[i])
-                    result, raised = drawn(operands[i], half_word, DRAWN, known)
-                    hangs = (width > DRAWN) & left_open(operands[i], half_word, known)
-                    results[i] = bits_float(result, 0.0)
+                    found, raised = drawn(codes[i], half_word, DRAWN, known)
+                    hangs = (width > DRAWN) & left_open(codes[i], half_word, known)
+                    results[i] = store(found)
                     if each:
                         flags[first + i] = raised
                     else:
@@ -332,11 +363,11 @@ def rounding_drawn_values(each):
             if hanging == 0:
                 continue
             for i in range(operands.size):
-                if left_open(operands[i], np.int64(half_words[i]), known):
+                if left_open(codes[i], np.int64(half_words[i]), known):
                     position = np.uint64(start + first + i)
                     random = given[i] if given.size else bits_at(position, key, stream, width)
-                    result, raised = drawn(operands[i], np.int64(random), width, known)
-                    results[i] = bits_float(result, 0.0)
+                    found, raised = drawn(codes[i], np.int64(random), width, known)
+                    results[i] = store(found)
                     if each:
                         flags[first + i] = raised
                     else:

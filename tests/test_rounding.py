@@ -332,6 +332,30 @@ def test_bits_of_numbers_without_codes() -> None:
 # -- arguments -----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("mode", ["nearest_even", "toward_negative", "to_odd", "stochastic"])
+def test_float32_is_rounded_as_the_same_numbers_in_float64(mode: str) -> None:
+    random = np.random.default_rng(14)
+    anything = random.integers(0, 2**32, 3000, dtype=np.uint32).view(np.float32)
+    small = random.integers(0, 2**24, 1000, dtype=np.uint32).view(np.float32)
+    x = np.concatenate([anything, small, np.array([np.inf, -np.inf, np.nan, 0.0, -0.0], np.float32)])
+    numbers: list[Any] = ["bfloat16", "float32", "float16", (5, -140, 127), (40, 500)]
+    for fmt, options in [(fmt, {}) for fmt in numbers] + [
+        ("bfloat16", {"subnormals": False}),
+        ("tfloat32", {"daz": False}),
+    ]:
+        with (
+            softfloat.environment(seed=2) as env,
+            softfloat.environment(seed=2) as other,
+            np.errstate(invalid="ignore"),
+        ):
+            wide = softfloat.round(x.astype(np.float64), fmt, mode, **options)
+            seen = int(other.status.flags)
+            with env:
+                found = softfloat.round(x, fmt, mode, stream=0, **options)
+            assert same(found.astype(np.float64), wide).all(), (fmt, options)
+            assert (int(env.status.flags) & ~Flags.INVALID) == seen & ~Flags.INVALID, fmt
+
+
 def test_what_goes_in_and_out() -> None:
     assert type(softfloat.round(0.1, "float16")) is float
     assert type(softfloat.round(3, "float8_e4m3fn")) is float

@@ -136,7 +136,6 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             nan_flags=target.nan_flags,
             nan_signals=target.any_nan_signals,
             odd_zeros=0 if kind.signed_zero else -1,
-            quiet=1 << (22 if single else 51),
             short=short,
         ),
         np.int64,
@@ -150,7 +149,12 @@ def served(numbers: NumberSet, settings: Settings) -> bool:
 
 
 Ready = Callable[[Codes, Codes, int], int]
-"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and not `out` where anything is drawn."""
+"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only."""
+
+
+def viewed(x: Codes) -> Codes:
+    """Floats as loops take them: float32 as its bits."""
+    return x.view(np.int32) if x.dtype == np.float32 else x
 
 
 @lru_cache(maxsize=512)
@@ -158,17 +162,19 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
     """What rounds few numbers, everything but arrays settled; None where there is more to settle."""
     if not served(numbers, settings):
         return None
+    narrow = single and numbers.fits_single
     if settings.rounding is not Rounding.STOCHASTIC:
-        loop, known = values().rounding_values(False), lattice(numbers, rule_for(settings, numbers.kind, True), single)
-        return lambda x, out, stream: int(loop(x, out, NO_CODES, known))
+        loop = values().rounding_values(single, narrow, False)
+        known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
+        return lambda x, out, stream: int(loop(viewed(x), viewed(out), NO_CODES, known))
     if settings.generator != "philox4x32" or settings.seed is None:
         return None
     address = draw(settings, None, 0, ())
-    rule = rule_for(settings, numbers.kind, True, address.width)
-    drawing, lattice_ = values().rounding_drawn_values(False), lattice(numbers, rule, single)
+    drawing = values().rounding_drawn_values(single, narrow, False)
+    rest = lattice(numbers, rule_for(settings, numbers.kind, True, address.width), single), address.key
 
     def ready_drawn(x: Codes, out: Codes, stream: int) -> int:
-        return int(drawing(x, out, NO_CODES, lattice_, address.key, np.uint64(stream), 0, NO_BITS, address.width))
+        return int(drawing(viewed(x), viewed(out), NO_CODES, *rest, np.uint64(stream), 0, NO_BITS, address.width))
 
     return ready_drawn
 
@@ -189,17 +195,17 @@ def rounded_values(
     if not served(numbers, settings):
         return _by_codes(x, numbers, settings, dtype, out, flags, stream, position, random_bits)
     check_block("round", position, x.shape)
-    draws = settings.rounding is Rounding.STOCHASTIC
-    read = [] if out is x and not draws else [x] if random_bits is None else [x, np.asarray(random_bits)]
+    read = [*([] if out is x else [x]), *([] if random_bits is None else [np.asarray(random_bits)])]
     result, raised = outputs(out, flags, x.shape, dtype, read)
     flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
     flat.flags.writeable = False
-    single = x.dtype == np.float32
-    made = result.flat
+    single, narrow = x.dtype == np.float32, dtype == np.float32
+    flat, made = viewed(flat), viewed(result.flat)
 
-    if not draws:
+    if settings.rounding is not Rounding.STOCHASTIC:
         refuse_random_bits(settings, random_bits)
-        known, loop = lattice(numbers, rule_for(settings, numbers.kind, True), single), values().rounding_values(each)
+        known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
+        loop = values().rounding_values(single, narrow, each)
 
         def work(start: int, stop: int) -> int:
             span = slice(start, stop)
@@ -209,7 +215,7 @@ def rounded_values(
 
     drawn = draw(settings, random_bits, stream, x.shape, position)
     rule = rule_for(settings, numbers.kind, True, drawn.width, bool(drawn.handed.size))
-    known, drawing = lattice(numbers, rule, single), values().rounding_drawn_values(each)
+    known, drawing = lattice(numbers, rule, single), values().rounding_drawn_values(single, narrow, each)
 
     def drawn_work(start: int, stop: int) -> int:
         span = slice(start, stop)
