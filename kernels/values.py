@@ -24,7 +24,7 @@ from .spec import INEXACT, INVALID, UNDERFLOW
 
 FRACTION, HIDDEN = (1 << 52) - 1, 1 << 52
 MAGNITUDE, INFINITE = (1 << 63) - 1, 0x7FF << 52
-QUIET, TINY = 1 << 51, UNDERFLOW | INEXACT
+TINY = UNDERFLOW | INEXACT
 SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_HIDDEN = (1 << 31) - 1, 0xFF << 23, 1 << 23
 SINGLE_REBIAS, SHIFTED = 896 << 52, 1075 << 52
 """What the exponent field of a float32 has less than a float64's; the field of 2^52, below which an integer is a fraction."""
@@ -135,7 +135,7 @@ def signed(code, found, lattice):
 
 @kernel
 def finished(code, magnitude, found, tiny, lattice):
-    """(bits, flags) of a number, once its magnitude is rounded to `found`."""
+    """(bits, flags) of x, once its magnitude is rounded to `found`."""
     negative = code < 0
     flushed = tiny & (magnitude != 0) & (lattice.ftz != 0)
     found = 0 if flushed else found
@@ -148,7 +148,7 @@ def finished(code, magnitude, found, tiny, lattice):
     result = (lattice.infinity_negative if negative else lattice.infinity_positive) if infinite else result
     flags = lattice.infinity_flags if infinite else flags
     result = lattice.nan if no_number else result
-    signals = lattice.nan_signals | (INVALID if magnitude & QUIET == 0 else 0)
+    signals = lattice.nan_signals | (INVALID if magnitude & (1 << 51) == 0 else 0)
     return result, (lattice.nan_flags | signals) if no_number else flags
 
 
@@ -254,38 +254,47 @@ def short_drawn(code, half_word, rest, lattice):
     return found | signed(code, found, lattice), found ^ magnitude, tiny, hangs | in_sliver(magnitude, lattice)
 
 
-@kernel
-def seen_of(changed, changed_tiny):
-    """Flags, by the bits that rounding changed."""
-    return (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
-
-
 def accesses(single, narrow):
     """What makes bits of float64 of an operand, and a result of such; float32 go by their bits, as int32."""
     return from_single if single else float_bits, to_single if narrow else double
 
 
 @cache
+def looking(single):
+    """A part of loops that looks at numbers before they are rounded."""
+    load, _ = accesses(single, single)
+
+    @kernel
+    def looked_at(x, lattice):
+        """(whether all numbers have a shorter way, whether they are zero or normal in the format)."""
+        beyond, small = 0, 0
+        for i in range(x.size):
+            magnitude = load(x[i]) & MAGNITUDE
+            beyond |= lattice.largest - magnitude
+            small |= magnitude - lattice.smallest_normal if magnitude != 0 else lattice.odd_zeros
+        ordinary = (beyond | small) >= 0
+        return (beyond >= 0) & (ordinary | (lattice.short > 1)), ordinary
+
+    return jit.referable(looked_at, single)
+
+
+@cache
 def rounding_values(single, narrow, each):
-    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`; `out` may be x. `single`, `narrow`: x, results are bits of float32.
+    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`; `out` may be x.
 
     Of blocks whose numbers are all zero, or normal and in range, the same bits are dropped throughout, and nothing but inexact happens.
     """
     load, store = accesses(single, narrow)
+    looked_at = looking(single)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         rest = (1 << known.dropped) - 1
-        short = known.short if not each else 0
+        short = known.short != 0
         seen = 0
         for first in range(0, x.size, TOGETHER):
             operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
-            beyond, small = 0, 0
-            for i in range(operands.size):
-                magnitude = load(operands[i]) & MAGNITUDE
-                beyond |= known.largest - magnitude
-                small |= magnitude - known.smallest_normal if magnitude != 0 else known.odd_zeros
-            in_range, ordinary = (short > 1) & (beyond >= 0), (short > 0) & ((beyond | small) >= 0)
+            in_range, ordinary = looked_at(operands, known) if (short and not each) else (False, False)
             if ordinary:
                 changed = 0
                 for i in range(operands.size):
@@ -293,23 +302,24 @@ def rounding_values(single, narrow, each):
                     found = short_rounded(code, code, rest, known)
                     changed |= found ^ code
                     results[i] = store(found)
-                seen |= seen_of(changed, 0)
-            elif in_range:
+                seen |= INEXACT if changed != 0 else 0
+                continue
+            if in_range:
                 changed, changed_tiny = 0, 0
                 for i in range(operands.size):
                     found, different, tiny = short_selected(load(operands[i]), rest, known)
                     changed |= different
                     changed_tiny |= different if tiny else 0
                     results[i] = store(found)
-                seen |= seen_of(changed, changed_tiny)
-            else:
-                for i in range(operands.size):
-                    found, raised = selected(load(operands[i]), known)
-                    results[i] = store(found)
-                    if each:
-                        flags[first + i] = raised
-                    else:
-                        seen |= raised
+                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
+                continue
+            for i in range(operands.size):
+                result, raised = selected(load(operands[i]), known)
+                results[i] = store(result)
+                if each:
+                    flags[first + i] = raised
+                else:
+                    seen |= raised
         return seen
 
     return jit.compiled(rounding_values_loop)
@@ -317,43 +327,42 @@ def rounding_values(single, narrow, each):
 
 @cache
 def rounding_drawn_values(single, narrow, each):
-    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; otherwise as above.
+    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
     of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them.
     """
+
     load, store = accesses(single, narrow)
+    looked_at = looking(single)
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         rest = (1 << known.dropped) - 1
-        short = known.short if (not each) & (known.dropped > DRAWN) else 0
-        half_words, codes = jit.scratch(BLOCK, np.uint16), jit.scratch(BLOCK, np.int64)
+        short = (known.short != 0) & (known.dropped > DRAWN)
+        half_words = jit.scratch(BLOCK, np.uint16)
         seen = 0
         for first in range(0, x.size, BLOCK):
             operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
             given = handed[first : first + BLOCK]
             top_bits(start + first, half_words, given, width, key, stream)
-            beyond, small, changed, changed_tiny, hanging = 0, 0, 0, 0, 0
-            for i in range(operands.size):
-                codes[i] = load(operands[i])
-                magnitude = codes[i] & MAGNITUDE
-                beyond |= known.largest - magnitude
-                small |= magnitude - known.smallest_normal if magnitude != 0 else known.odd_zeros
-            if ((short > 1) & (beyond >= 0)) | ((short > 0) & ((beyond | small) >= 0)):
+            in_range, _ = looked_at(operands, known) if (short and not each) else (False, False)
+            hanging = 0
+            if in_range:
+                changed, changed_tiny = 0, 0
                 for i in range(operands.size):
-                    found, different, tiny, hangs = short_drawn(codes[i], np.int64(half_words[i]), rest, known)
+                    found, different, tiny, hangs = short_drawn(load(operands[i]), np.int64(half_words[i]), rest, known)
                     results[i] = store(found)
                     different = 0 if hangs else different
                     changed |= different
                     changed_tiny |= different if tiny else 0
                     hanging |= 1 if hangs else 0
-                seen |= seen_of(changed, changed_tiny)
+                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
             else:
                 for i in range(operands.size):
                     half_word = np.int64(half_words[i])
-                    found, raised = drawn(codes[i], half_word, DRAWN, known)
-                    hangs = (width > DRAWN) & left_open(codes[i], half_word, known)
+                    found, raised = drawn(load(operands[i]), half_word, DRAWN, known)
+                    hangs = (width > DRAWN) & left_open(load(operands[i]), half_word, known)
                     results[i] = store(found)
                     if each:
                         flags[first + i] = raised
@@ -363,10 +372,10 @@ def rounding_drawn_values(single, narrow, each):
             if hanging == 0:
                 continue
             for i in range(operands.size):
-                if left_open(codes[i], np.int64(half_words[i]), known):
+                if left_open(load(operands[i]), np.int64(half_words[i]), known):
                     position = np.uint64(start + first + i)
                     random = given[i] if given.size else bits_at(position, key, stream, width)
-                    found, raised = drawn(codes[i], np.int64(random), width, known)
+                    found, raised = drawn(load(operands[i]), np.int64(random), width, known)
                     results[i] = store(found)
                     if each:
                         flags[first + i] = raised

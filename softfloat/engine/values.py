@@ -149,7 +149,7 @@ def served(numbers: NumberSet, settings: Settings) -> bool:
 
 
 Ready = Callable[[Codes, Codes, int], int]
-"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only."""
+"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and not `out` where anything is drawn."""
 
 
 def viewed(x: Codes) -> Codes:
@@ -195,14 +195,15 @@ def rounded_values(
     if not served(numbers, settings):
         return _by_codes(x, numbers, settings, dtype, out, flags, stream, position, random_bits)
     check_block("round", position, x.shape)
-    read = [*([] if out is x else [x]), *([] if random_bits is None else [np.asarray(random_bits)])]
+    draws = settings.rounding is Rounding.STOCHASTIC
+    read = [*([] if out is x and not draws else [x]), *([] if random_bits is None else [np.asarray(random_bits)])]
     result, raised = outputs(out, flags, x.shape, dtype, read)
     flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
     flat.flags.writeable = False
     single, narrow = x.dtype == np.float32, dtype == np.float32
     flat, made = viewed(flat), viewed(result.flat)
 
-    if settings.rounding is not Rounding.STOCHASTIC:
+    if not draws:
         refuse_random_bits(settings, random_bits)
         known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
         loop = values().rounding_values(single, narrow, each)
