@@ -45,6 +45,7 @@ MODULES = {
     "softfloat.analysis": "Rounding errors, bounded and measured",
     "softfloat.blocks": "Block formats",
     "softfloat.scaling": "fp8, MXFP8 and NVFP4 training recipes",
+    "softfloat.chop": "chop, CPFloat and pychop: their options",
     "softfloat.dask": "Dask: arrays in blocks, on clusters",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",

@@ -94,9 +94,11 @@ from softfloat.formats import (
 )
 from softfloat.interchange import load, save
 from softfloat.positions import Position
+from softfloat.rounding import round
 from softfloat.status import Flags, FloatingPointTrap, Status
 
 if TYPE_CHECKING:  # what importing leaves to the first use
+    from softfloat import chop as chop
     from softfloat import commands as commands
     from softfloat import dask as dask
     from softfloat import display as display
@@ -176,6 +178,7 @@ __all__ = [
     "nvfp4",
     "ones",
     "ones_like",
+    "round",
     "save",
     "set_num_threads",
     "tfloat32",
@@ -184,7 +187,19 @@ __all__ = [
 ]
 
 _LATE = dict.fromkeys(
-    ("commands", "display", "examples", "experiments", "export", "jit", "recipes", "reference", "scaling", "testing"),
+    (
+        "chop",
+        "commands",
+        "display",
+        "examples",
+        "experiments",
+        "export",
+        "jit",
+        "recipes",
+        "reference",
+        "scaling",
+        "testing",
+    ),
     "",
 ) | {name: name for name in ("dask", "onnx", "torch")}
 """Module that is imported when it is first asked for -> the package without which it cannot be: an extra of that name brings it."""

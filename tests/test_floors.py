@@ -31,10 +31,11 @@ descriptions
 accumulators reference
 engine
 bits
+rounding
 arrays display jit scaling
 analysis
 linalg
-interchange
+chop interchange
 dask
 experiments onnx testing torch
 export
@@ -44,7 +45,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding | projected | arith | fast sticky | "
+    "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
     "counting_steps | compensated loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
@@ -54,7 +55,7 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
-    "folds options transforms ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
+    "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "

@@ -18,7 +18,16 @@ from softfloat.engine.arguments import (
     refuse_mask,
 )
 from softfloat.engine.decoding import decoded, widened
-from softfloat.engine.draws import Draw, Work, bits_at, check_block, draw, poplar_state, refuse_random_bits
+from softfloat.engine.draws import (
+    Draw,
+    Work,
+    bits_at,
+    check_block,
+    draw,
+    poplar_state,
+    refuse_random_bits,
+    replica_key,
+)
 from softfloat.engine.elementwise import Job, drawn_more, fast_family, odd_float, pairs_work, run, way
 from softfloat.engine.inlined import Inlined, drawing_of, inlined, integer_limits
 from softfloat.engine.options import (
@@ -29,6 +38,7 @@ from softfloat.engine.options import (
     as_environment,
     check_boolean,
     check_stream,
+    refuse_undrawn,
     uses_of,
 )
 from softfloat.engine.parameters import (
@@ -59,6 +69,7 @@ from softfloat.engine.quantization import (
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import Progress, get_num_threads, set_num_threads, share
 from softfloat.engine.transforms import serves_transform, transformed_runs
+from softfloat.engine.values import NumberSet, ready_values, rounded_values
 from softfloat.engine.ways import choose
 
 __all__ = [
@@ -69,6 +80,7 @@ __all__ = [
     "Draw",
     "Inlined",
     "Job",
+    "NumberSet",
     "Numbers",
     "Options",
     "Places",
@@ -118,8 +130,12 @@ __all__ = [
     "poplar_state",
     "program",
     "quantized",
+    "ready_values",
     "refuse_mask",
     "refuse_random_bits",
+    "refuse_undrawn",
+    "replica_key",
+    "rounded_values",
     "rule_for",
     "run",
     "serves_elements",

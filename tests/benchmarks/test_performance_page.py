@@ -14,7 +14,18 @@ import pytest
 CHECKOUT = Path(__file__).parents[2]
 FOLDER = CHECKOUT / "benchmarks"
 PAGE = CHECKOUT / "docs" / "performance.md"
-NAMES = ("cliffs", "dots", "elementwise", "blocks", "functions", "arrays", "check", "dask_sweeps", "presets")
+NAMES = (
+    "cliffs",
+    "dots",
+    "elementwise",
+    "blocks",
+    "functions",
+    "arrays",
+    "check",
+    "dask_sweeps",
+    "presets",
+    "rounding",
+)
 
 
 @pytest.fixture(scope="module")

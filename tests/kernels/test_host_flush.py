@@ -75,6 +75,10 @@ def results(fmt: Format, rounding: str) -> Results:
         ]  # subnormal, or zero
         x, y = (random.standard_normal((2, 4096)) * 2.0**-64).astype(np.float32).view(np.uint32)
         found += [bits.mul(x, y, fmt, **options), bits.div(x, y ^ np.uint32(0x7F << 23), fmt, **options)]
+    for x in (singles, small_singles, small_singles[:64], doubles, small_doubles):
+        with softfloat.environment(seed=1) as env:
+            rounded = softfloat.round(x, fmt, rounding)
+            found.append((rounded.view(f"u{rounded.itemsize}"), np.array(env.status.flags)))
     values = bits.decode(operands(fmt, 2000, 1, 2)[0], fmt).view(np.uint64)
     return [*found, (values, np.zeros(0))]
 

@@ -1,0 +1,265 @@
+"""Floats rounded to floats in one pass, for those who want no codes; `softfloat.kernels.values` has the loops."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cache, lru_cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from softfloat.engine import elementwise
+from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import decoded
+from softfloat.engine.draws import NO_BITS, check_block, draw, refuse_random_bits
+from softfloat.engine.elementwise import NO_CODES
+from softfloat.engine.parameters import FLOAT32, check_reach, rule_for
+from softfloat.engine.results import finished, flag_bytes, outputs
+from softfloat.engine.threads import share
+from softfloat.environments import Rounding, Settings, Tininess
+from softfloat.formats import Format
+from softfloat.frozen import hash_kept
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
+from softfloat.positions import Position
+
+if TYPE_CHECKING:
+    from types import ModuleType
+
+
+@cache
+def values() -> ModuleType:
+    """The compiled floor, imported when first needed."""
+    from softfloat.kernels import values as module
+
+    return module
+
+
+@hash_kept
+@dataclass(frozen=True)
+class NumberSet:
+    """Which numbers a rounding leads to, and a format that has their kind of infinities, NaNs and zeros.
+
+    `fmt` is the format that they are; None of those that have no codes.
+    """
+
+    p: int
+    emin: int
+    emax: int
+    subnormals: bool
+    largest: float
+    kind: Format
+    fmt: Format | None
+
+    @property
+    def fits_single(self) -> bool:
+        """Whether float32 has them all."""
+        least = self.emin - self.p + 1 if self.subnormals else self.emin
+        return self.p <= CARRIER_P and self.emax <= 127 and least >= (-149 if self.subnormals else -126)
+
+
+CARRIER_P = 24
+SIGNED, HIDDEN_BIT = -1 << 63, 52
+
+PARTS: dict[Rounding, dict[str, int]] = {
+    Rounding.NEAREST_EVEN: {"halved": 1, "more_odd": 1, "on": -1},
+    Rounding.NEAREST_AWAY: {"halved": 1, "more_even": 1, "on": -1},
+    Rounding.TOWARD_ZERO: {},
+    Rounding.TOWARD_POSITIVE: {"on": -1, "on_negative": -1},
+    Rounding.TOWARD_NEGATIVE: {"on_negative": -1},
+    Rounding.TO_ODD: {"on": -1, "on_odd": -1},
+    Rounding.STOCHASTIC: {},
+}
+"""What `kernels.values` adds to significands in each mode; what is not named is 0."""
+
+
+def _bits(x: float) -> int:
+    return int(np.float64(x).view(np.int64))
+
+
+@lru_cache(maxsize=1024)
+def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
+    """What the loops know; `single`: operands are float32."""
+    target, kind = spec.target(numbers.kind.spec, rule, CARRIER64), numbers.kind
+    part = {"halved": 0, "more_even": 0, "more_odd": 0, "on": 0, "on_negative": 0, "on_odd": 0} | PARTS[rule.rounding]
+    dropped, lowest = 53 - numbers.p, numbers.emin + CARRIER64.bias
+    smallest_normal, largest = lowest << HIDDEN_BIT, _bits(numbers.largest)
+    unbounded = dropped if lowest > 1 else max(dropped - 1, 0)
+
+    def value(code: int) -> int:
+        found = float(decoded(np.array([code], kind.dtype), kind)[0])
+        return _bits(math.copysign(numbers.largest, found) if abs(found) == kind.max else found)
+
+    def tiny(negative: bool) -> int:
+        if rule.tininess is Tininess.BEFORE:
+            return smallest_normal
+        rest, on = (1 << unbounded) - 1, part["on"] ^ part["on_odd"] ^ (part["on_negative"] if negative else 0)
+        return smallest_normal - (((rest >> part["halved"]) + part["more_even"] + part["more_odd"]) & rest & on)
+
+    def added(negative: int, odd: int) -> int:
+        rest, on = (1 << dropped) - 1, part["on"] ^ (negative & part["on_negative"]) ^ (odd & part["on_odd"])
+        return ((rest >> part["halved"]) + part["more_even"] + (-odd & part["more_odd"])) & rest & on
+
+    flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
+    short = 0
+    if numbers.p > 1 and flush_below <= smallest_normal:
+        whole = numbers.subnormals and dropped >= 2 and lowest > HIDDEN_BIT + 1 and not flush_below and not rule.ftz
+        short = 2 if whole else 1
+    return np.array(
+        values().Lattice(
+            **part,
+            dropped=dropped,
+            gap=0 if numbers.subnormals else HIDDEN_BIT - dropped,
+            lowest=lowest,
+            smallest_normal=smallest_normal,
+            smallest=_bits(math.ldexp(1.0, numbers.emin - (numbers.p - 1 if numbers.subnormals else 0))),
+            largest=largest,
+            flush_below=flush_below,
+            added=added(0, 0),
+            added_odd=added(0, -1) - added(0, 0),
+            added_negative=added(-1, 0) - added(0, 0),
+            tiny_positive=tiny(False),
+            tiny_negative=tiny(True),
+            unbounded=unbounded,
+            early=-1 if rule.tininess is Tininess.BEFORE else 0,
+            ftz=-1 if rule.ftz else 0,
+            zero_sign=SIGNED if kind.signed_zero else 0,
+            overflow_positive=value(target.overflow_positive),
+            overflow_negative=value(target.overflow_negative),
+            overflow_flags=target.overflow_flags,
+            infinity_positive=value(target.infinity_positive),
+            infinity_negative=value(target.infinity_negative),
+            infinity_flags=target.infinity_flags,
+            nan=value(target.nan) if kind.has_nan else largest,
+            nan_flags=target.nan_flags,
+            nan_signals=target.any_nan_signals,
+            odd_zeros=0 if kind.signed_zero else -1,
+            short=short,
+        ),
+        np.int64,
+    )
+
+
+def served(numbers: NumberSet, settings: Settings) -> bool:
+    """Whether one pass rounds under such settings; where it does not, codes come in between."""
+    fmt = numbers.kind
+    return fmt.signed and fmt.zero and rule_for(settings, fmt, True, 1).restated
+
+
+Ready = Callable[[Codes, Codes, int], int]
+"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and not `out` where anything is drawn."""
+
+
+def viewed(x: Codes) -> Codes:
+    """Floats as loops take them: float32 as its bits."""
+    return x.view(np.int32) if x.dtype == np.float32 else x
+
+
+@lru_cache(maxsize=512)
+def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready | None:
+    """What rounds few numbers, everything but arrays settled; None where there is more to settle."""
+    if not served(numbers, settings):
+        return None
+    narrow = single and numbers.fits_single
+    if settings.rounding is not Rounding.STOCHASTIC:
+        loop = values().rounding_values(single, narrow, False)
+        known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
+        return lambda x, out, stream: int(loop(viewed(x), viewed(out), NO_CODES, known))
+    if settings.generator != "philox4x32" or settings.seed is None:
+        return None
+    address = draw(settings, None, 0, ())
+    drawing = values().rounding_drawn_values(single, narrow, False)
+    rest = lattice(numbers, rule_for(settings, numbers.kind, True, address.width), single), address.key
+
+    def ready_drawn(x: Codes, out: Codes, stream: int) -> int:
+        return int(drawing(viewed(x), viewed(out), NO_CODES, *rest, np.uint64(stream), 0, NO_BITS, address.width))
+
+    return ready_drawn
+
+
+def rounded_values(
+    x: Codes,
+    numbers: NumberSet,
+    settings: Settings,
+    *,
+    dtype: np.dtype[Any],
+    out: Any,
+    flags: str,
+    stream: int,
+    position: Position | None,
+    random_bits: Any,
+) -> tuple[Any, Any]:
+    """(numbers of `dtype`, flags) of an array of float64 or float32."""
+    if not served(numbers, settings):
+        return _by_codes(x, numbers, settings, dtype, out, flags, stream, position, random_bits)
+    check_block("round", position, x.shape)
+    draws = settings.rounding is Rounding.STOCHASTIC
+    read = [*([] if out is x and not draws else [x]), *([] if random_bits is None else [np.asarray(random_bits)])]
+    result, raised = outputs(out, flags, x.shape, dtype, read)
+    flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
+    flat.flags.writeable = False
+    single, narrow = x.dtype == np.float32, dtype == np.float32
+    flat, made = viewed(flat), viewed(result.flat)
+
+    if not draws:
+        refuse_random_bits(settings, random_bits)
+        known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
+        loop = values().rounding_values(single, narrow, each)
+
+        def work(start: int, stop: int) -> int:
+            span = slice(start, stop)
+            return int(loop(flat[span], made[span], raises[span], known))
+
+        return finished(result, raised, share(flat.size, work))
+
+    drawn = draw(settings, random_bits, stream, x.shape, position)
+    rule = rule_for(settings, numbers.kind, True, drawn.width, bool(drawn.handed.size))
+    known, drawing = lattice(numbers, rule, single), values().rounding_drawn_values(single, narrow, each)
+
+    def drawn_work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
+        return int(drawing(flat[span], made[span], raises[span], known, *address))
+
+    return finished(result, raised, share(flat.size, drawn.cut(drawn_work)))
+
+
+def _by_codes(
+    x: Codes,
+    numbers: NumberSet,
+    settings: Settings,
+    dtype: np.dtype[Any],
+    out: Any,
+    flags: str,
+    stream: int,
+    position: Position | None,
+    random_bits: Any,
+) -> tuple[Any, Any]:
+    """The same by way of codes."""
+    fmt = numbers.fmt
+    if fmt is None:
+        raise ValueError(
+            f"projection={settings.projection!r} with sr_method={settings.sr_method!r} is for a softfloat.Format or the name of one, "
+            "whose numbers have codes; accepted here: projection='ieee', sr_method='truncate'"
+        )
+    if settings.rounding is Rounding.STOCHASTIC and random_bits is None:
+        check_reach(settings, fmt, settings.sr_bits or 52)
+    single = x.dtype == np.float32
+    codes, raised = elementwise.run(
+        "convert",
+        [x.view(np.uint32 if single else np.uint64)],
+        ["x"],
+        FLOAT32 if single else FLOAT64,
+        fmt,
+        settings,
+        out=None,
+        flags=flags,
+        random_bits=random_bits,
+        stream=stream,
+        position=position,
+    )
+    result, _ = outputs(out, "any", x.shape, dtype, [])
+    result.flat[...] = decoded(np.asarray(codes), fmt).reshape(-1)
+    return result.finish(), raised
