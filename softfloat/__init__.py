@@ -182,7 +182,19 @@ __all__ = [
 ]
 
 _LATE = dict.fromkeys(
-    ("commands", "display", "examples", "experiments", "export", "jit", "recipes", "reference", "scaling", "testing"),
+    (
+        "commands",
+        "cuda",
+        "display",
+        "examples",
+        "experiments",
+        "export",
+        "jit",
+        "recipes",
+        "reference",
+        "scaling",
+        "testing",
+    ),
     "",
 ) | {name: name for name in ("dask", "onnx", "torch")}
 """Module that is imported when it is first asked for -> the package without which it cannot be: an extra of that name brings it."""
