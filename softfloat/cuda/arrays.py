@@ -72,16 +72,17 @@ class Arrays:
 
     def reshaped(self, x: Any, shape: Shape) -> Any:
         """The same array in another shape."""
-        return x.reshape(*shape)
+        return x if tuple(x.shape) == shape else x.reshape(shape)
 
     def flat(self, x: Any, dtype: np.dtype[Any]) -> Any:
         """What kernels take: an array as one line of elements of a dtype as wide."""
-        line = x.reshape(max(math.prod(x.shape), 1)) if x.ndim != 1 else x
+        size = math.prod(x.shape)
+        line = x if x.ndim == 1 or not size else x.reshape(size)
         return line if line.dtype == dtype else line.view(dtype)
 
     def empty(self, shape: Shape, dtype: Any) -> Any:
         """Room for results."""
-        return numba_cuda().device_array(shape or (1,), np.dtype(dtype)).reshape(*shape)
+        return numba_cuda().device_array(shape, np.dtype(dtype))
 
     def filled(self, shape: Shape, dtype: Any, value: int) -> Any:
         """An array of one number."""

@@ -105,6 +105,10 @@ def uncontracted() -> Iterator[None]:
         EXACTLY.asked = False
 
 
+UNREMARKABLE = 128
+"""Blocks from which on numba-cuda does not warn that there are few: small arrays have few, and their users did not choose."""
+
+
 class Kernel:
     """A function that each of many threads runs; compiled for the types of arguments that it is launched with."""
 
@@ -117,8 +121,10 @@ class Kernel:
 
     def launch(self, blocks: int, threads: int | tuple[int, int], stream: Any, *arguments: Any) -> None:
         """Run it on so many blocks of so many threads, after what the stream has to do."""
+        configured = self._compiled[blocks if simulated() else max(blocks, UNREMARKABLE), threads, stream]
+        configured.griddim = (blocks, 1, 1)
         with uncontracted():
-            self._compiled[blocks, threads, stream](*arguments)
+            configured(*arguments)
 
     def ptx(self, signature: Any, capability: tuple[int, int]) -> str:
         """Its text for GPUs of a compute capability, which need not be here."""
