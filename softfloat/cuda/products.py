@@ -26,7 +26,7 @@ from softfloat.kernels import arith, loops
 from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING
 from softfloat.kernels.carrier import decode, is_signalling, source_of
 from softfloat.kernels.dot_state import FUSED, ROUNDED
-from softfloat.kernels.jit import cut, kernel
+from softfloat.kernels.jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 from softfloat.kernels.prng import DOT_PLANE, dot_words, unit_fraction
 from softfloat.kernels.projected import undecided_by_method
 from softfloat.kernels.redrawn import random_of
@@ -65,10 +65,11 @@ class Contraction(Protocol):
 
 
 class Turn(NamedTuple):
-    """What a stage does with a value: the way it rounds, into an unusual format or not."""
+    """What a stage does with a value: the way it rounds, into an unusual format or not; whether `quickly`, where numbers are ordinary."""
 
     way: str
     unusual: bool
+    quick: bool = False
 
     @property
     def draws(self) -> bool:
@@ -99,6 +100,43 @@ def noise_of(words, step):  # type: ignore[no-untyped-def]
     return ((low if lane < 2 else high) >> np.uint64((step & 4) << 2)) & np.uint64(0xFFFF)
 
 
+@kernel
+def nearest_in_place(value, target):  # type: ignore[no-untyped-def]
+    """A number rounded to nearest even, not yet to the format's range: by adding, and taking away again, one whose last bit is the format's."""
+    exponent = shift_right(float_bits(abs(value)), target.fraction_bits)
+    taken = cut(max(exponent, target.lowest_exponent) + (target.fraction_bits - target.mantissa_bits), target.none)
+    half = shift_left(target.unit, cut(target.fraction_bits - target.unit, target.none))
+    grid = bits_float(shift_left(taken, target.fraction_bits) | half, target.one)
+    total = (value + grid) - grid
+    return -abs(total) if float_bits(value) < 0 else abs(total)
+
+
+@cache
+def fused_sum(turn: Turn, wide: bool) -> Callable[..., Any]:
+    """kernel(x, y, z, target) -> x * y + z, its last bit sticky: `arith.fma`; to nearest by two instructions of the GPU, the odd of their results.
+
+    A sum that is exact is both; else they are the numbers next to it, one of which is odd.
+    """
+    if not turn.quick or simulated():
+
+        @kernel
+        def by_parts(x, y, z, target):  # type: ignore[no-untyped-def]
+            value, _ = arith.fma(x, y, z, target)
+            return value
+
+        return by_parts
+    from numba.cuda import libdevice
+
+    below, above = (libdevice.fma_rd, libdevice.fma_ru) if wide else (libdevice.fmaf_rd, libdevice.fmaf_ru)
+
+    @kernel
+    def between(x, y, z, target):  # type: ignore[no-untyped-def]
+        down, up = below(x, y, z), above(x, y, z)
+        return down if cut(float_bits(down) & target.unit, target.none) != target.none else up
+
+    return between
+
+
 @cache
 def rounded(turn: Turn, site: int, exact: bool) -> Callable[..., Any]:
     """kernel(value, x, y, output, step, words, width, source, target, key, stream) -> (value as the stage reads it, code, flags).
@@ -106,6 +144,18 @@ def rounded(turn: Turn, site: int, exact: bool) -> Callable[..., Any]:
     The value stands for x + y, or is `exact`.
     """
     round_value = loops.ROUNDERS[turn.way, turn.unusual]
+    if turn.quick:
+
+        @kernel
+        def round_in_place(value, x, y, output, step, words, width, source, target, key, stream):  # type: ignore[no-untyped-def]
+            total = nearest_in_place(value, target)
+            if abs(total) <= decode(cut(target.largest, target.none), source):
+                flags = target.tiny_inexact if abs(value) < target.tiny_positive else target.inexact
+                return total, target.none, flags if total != value else target.none
+            code, raised = round_value(value, target.zero, target)
+            return decode(code, source), target.none, raised
+
+        return round_in_place
     if not turn.draws:
 
         @kernel
@@ -139,19 +189,24 @@ def raised_by(value, number, target):  # type: ignore[no-untyped-def]
 
 
 @cache
-def stepping(product: Turn | None, running: Turn) -> Callable[..., Any]:
+def stepping(product: Turn | None, running: Turn, wide: bool) -> Callable[..., Any]:
     """kernel(x, y, z, output, step, words, others, widths, stages, key, stream) -> (sum, code, flags, flags of its rounding, value before it).
 
     One product to the running sum: fused, or rounded before.
     """
     round_sum = rounded(running, RUNNING, False)
     if product is None:
+        add_product = fused_sum(running, wide)
 
         @kernel
         def fused(x, y, z, output, step, words, others, widths, stages, key, stream):  # type: ignore[no-untyped-def]
             source, target = stages[2], stages[3]
-            value, raised = arith.fma(x, y, z, target)
-            seen = raised | raised_by(value, (x == x) & (y == y) & (z == z), target)
+            value, seen = add_product(x, y, z, target), target.none
+            if value != value:  # else nothing was NaN
+                numbers = (x == x) & (y == y)
+                if numbers & (x * y != x * y):
+                    seen = target.product_invalid
+                seen = seen | raised_by(value, numbers & (z == z), target)
             total, code, last = round_sum(value, x * y, z, output, step, words, widths[1], source, target, key, stream)
             return total, code, cut(seen | last, target.none), last, value
 
@@ -176,12 +231,19 @@ def stepping(product: Turn | None, running: Turn) -> Callable[..., Any]:
 
 
 @cache
-def ending(result: Turn | None) -> Callable[..., Any]:
-    """kernel(total, code, seen, output, width, integers, floats, key, stream) -> (code, flags): what becomes of a sum in the end."""
+def ending(running: Turn, result: Turn | None) -> Callable[..., Any]:
+    """kernel(total, code, seen, output, width, integers, floats, key, stream) -> (code, flags): what becomes of a sum in the end.
+
+    One that was rounded in place has no code yet.
+    """
+    round_value, quick = loops.ROUNDERS[running.way, running.unusual], running.quick
     if result is None:
 
         @kernel
         def kept(total, code, seen, output, width, integers, floats, key, stream):  # type: ignore[no-untyped-def]
+            if quick:
+                target = target_of(integers[ROW_S], floats[ROW_S])
+                code, _ = round_value(total, target.zero, target)
             return code, seen
 
         return kept
@@ -228,7 +290,7 @@ def counting_step(counts: bool) -> Callable[..., Any]:
 @cache
 def output_of(how: Sum) -> Callable[..., Any]:
     """kernel(total, code, seen, tally, at, codes, flags, counts, extremes, widths, integers, floats, key, stream): an output's results, written."""
-    finish, counting, each = ending(how.result), how.counting, how.each
+    finish, counting, each = ending(how.running, how.result), how.counting, how.each
 
     @kernel
     def write(total, code, seen, tally, at, codes, flags, counts, extremes, widths, integers, floats, key, stream):  # type: ignore[no-untyped-def]
@@ -269,7 +331,7 @@ def grid(how: Sum) -> Kernel:
     length, columns, and how far it is from one to the next in a, and in b.
     """
     step, write, begin, count = (
-        stepping(how.product, how.running),
+        stepping(how.product, how.running, how.wide),
         output_of(how),
         beginning(how),
         counting_step(how.counting),
@@ -288,6 +350,7 @@ def grid(how: Sum) -> Kernel:
         targets = target_of(integers[ROW_P], floats[ROW_P]), target_of(integers[ROW_S], floats[ROW_S])
         stages, target = (sources[0], targets[0], sources[1], targets[1]), targets[1]
         x, y = cuda.threadIdx.x, cuda.threadIdx.y
+        of_row, of_column = np.uint64(y), np.uint64(x)  # numbers that may be negative would be looked at
         down, across = (rows + side - 1) // side, (columns + side - 1) // side
         found = target.none
         for tile in range(cuda.blockIdx.x, grids * down * across, cuda.gridDim.x):
@@ -320,8 +383,8 @@ def grid(how: Sum) -> Kernel:
                 panel_b[y, x] = value
                 cuda.syncthreads()
                 if inside:
-                    for k in range(min(side, length - first)):
-                        place = first + k
+                    for k in range(np.uint64(min(side, length - first))):
+                        place = first + np.int64(k)
                         if place & 7 == 0:
                             if draws:
                                 words = dot_words(output, DOT_PLANE, RUNNING, place >> 3, key, stream)
@@ -329,8 +392,8 @@ def grid(how: Sum) -> Kernel:
                                 others = dot_words(output, DOT_PLANE, PRODUCT, place >> 3, key, stream)
                         before = total
                         total, code, raised, last, value = step(
-                            panel_a[y, k],
-                            panel_b[k, x],
+                            panel_a[of_row, k],
+                            panel_b[k, of_column],
                             before,
                             output,
                             place,
@@ -364,7 +427,7 @@ def line(how: Sum) -> Kernel:
     and to an output's next one, in a and in b.
     """
     step, write, begin, count = (
-        stepping(how.product, how.running),
+        stepping(how.product, how.running, how.wide),
         output_of(how),
         beginning(how),
         counting_step(how.counting),
@@ -453,7 +516,8 @@ def _turn(site: Site) -> Turn:
     unusual = is_unusual(site.format.spec)
     if site.width:
         return Turn("drawn" if site.rule.restated else "drawn projected", unusual)
-    return Turn(way_of(site.rule, unusual), unusual)
+    way = way_of(site.rule, unusual)
+    return Turn(way, unusual, way == "nearest" and not (site.rule.daz or site.rule.ftz))
 
 
 def _numbers(planned: Program, narrow: bool) -> Numbers:
@@ -486,7 +550,7 @@ def _sum(
     how = Sum(
         product=_turn(sites[PRODUCT]) if PRODUCT in sites else None,
         running=_turn(sites[RUNNING]),
-        result=_turn(sites[RESULT]) if RESULT in sites else None,
+        result=_turn(sites[RESULT])._replace(quick=False) if RESULT in sites else None,
         wide=not narrow,
         addend=operands[2] is not None,
         counting=contraction.count,

@@ -82,6 +82,8 @@ def test_operations_that_draw(operation: str, capability: tuple[int, int]) -> No
 
 NEAR, ANY, DRAWN = (Turn(way, False) for way in ("nearest", "selected", "drawn"))
 SUMS = {
+    "quick": Sum(None, Turn("nearest", False, True), None, False, False, False, False),
+    "quick mul_add": Sum(Turn("nearest", False, True), Turn("nearest", False, True), NEAR, True, False, True, True),
     "fma": Sum(None, NEAR, None, False, False, False, False),
     "mul_add": Sum(NEAR, ANY, NEAR, True, True, True, True),
     "drawn": Sum(DRAWN, DRAWN, Turn("drawn projected", True), True, False, False, True),
