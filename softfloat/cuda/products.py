@@ -383,8 +383,8 @@ def grid(how: Sum) -> Kernel:
                 panel_b[y, x] = value
                 cuda.syncthreads()
                 if inside:
-                    for k in range(np.uint64(min(side, length - first))):
-                        place = first + np.int64(k)
+                    k, end, place = np.uint64(0), np.uint64(min(side, length - first)), first
+                    while k < end:  # numba-cuda makes more of a range than of this
                         if place & 7 == 0:
                             if draws:
                                 words = dot_words(output, DOT_PLANE, RUNNING, place >> 3, key, stream)
@@ -406,6 +406,7 @@ def grid(how: Sum) -> Kernel:
                         )
                         seen = cut(seen | raised, target.none)
                         tally = count(tally, before, value, total, last)
+                        k, place = k + np.uint64(1), place + 1
                 cuda.syncthreads()
             if inside:
                 seen = cut(seen | signals_a[y] | signals_b[x], target.none)
