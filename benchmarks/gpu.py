@@ -24,7 +24,7 @@ from softfloat.accumulators import fma, mul_add
 from softfloat.cuda import is_available
 from softfloat.formats import check_format
 
-ELEMENTS = 1 << 26
+ELEMENTS = 1 << 28
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 1}
 TOGETHER: dict[str, Any] = {"flags": "any"}
 LONG = 0.5  # seconds of a call from which two are enough
@@ -131,6 +131,17 @@ def loop(a: Any, b: Any, steps: int, in_place: bool) -> Any:
     return c
 
 
+def overhead() -> None:
+    """What a call takes on the CPU until the GPU has its work."""
+    x = torch.zeros(1, dtype=torch.uint16, device="cuda")
+    calls = 200
+    for _ in range(2):
+        start = time.perf_counter()
+        for _ in range(calls):
+            bits.mul(x, x, "float16")
+    print(f"a call: {(time.perf_counter() - start) / calls * 1e6:.0f} µs on the CPU")
+
+
 def checked() -> None:
     """A few codes against the CPU's, so that no figure is one of wrong bits."""
     fmt = check_format("float16")
@@ -157,6 +168,7 @@ def main() -> None:
     size, tries = (options.size // 4, 2) if options.quick else (options.size, 3)
     print(f"{name}: {peak / 1e9:.0f} G float32 multiply-adds/s at most; PyTorch {torch.__version__}")
     checked()
+    overhead()
     for title, rows, whole in (("elementwise", elementwise(), None), (f"products, {size}^3", products(size), peak)):
         print(f"\n{title:42}   G/s" + ("   of float32" if whole else ""))
         for what, call, amount in rows:

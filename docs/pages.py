@@ -44,6 +44,7 @@ MODULES = {
     "softfloat.accumulators": "Accumulators: ways to sum dot products",
     "softfloat.blocks": "Block formats",
     "softfloat.scaling": "fp8, MXFP8 and NVFP4 training recipes",
+    "softfloat.cuda": "On an NVIDIA GPU",
     "softfloat.dask": "Dask: arrays in blocks, on clusters",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",

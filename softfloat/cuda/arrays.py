@@ -21,6 +21,20 @@ Shape = tuple[int, ...]
 FLOAT64 = np.dtype(np.float64)
 
 
+class Shown:
+    """Memory on a GPU as an array says where it is."""
+
+    __slots__ = ("__cuda_array_interface__",)
+
+    def __init__(self, pointer: int, size: int, dtype: np.dtype[Any]) -> None:
+        self.__cuda_array_interface__ = {"shape": (size,), "typestr": dtype.str, "data": (pointer, False), "version": 2}
+
+
+def shown(pointer: int, size: int, dtype: np.dtype[Any]) -> Any:
+    """So many numbers as kernels take them. Their own array must outlive the kernel's launch, and its memory is of the stream's order."""
+    return numba_cuda().as_cuda_array(Shown(pointer, size, dtype), sync=False)
+
+
 class Arrays:
     """What is asked of a library's arrays. This one: Numba's own, which have no functions: operands must lie as they are to be read."""
 
@@ -134,9 +148,7 @@ class TorchArrays(Arrays):
 
     def flat(self, x: Any, dtype: np.dtype[Any]) -> Any:
         """What kernels take."""
-        seen = x if x.element_size() == 1 or x.dtype.is_floating_point else x.view(self._kind(f"i{x.element_size()}"))
-        found = numba_cuda().as_cuda_array(seen.reshape(-1), sync=False)
-        return found if found.dtype == dtype else found.view(dtype)
+        return shown(x.data_ptr(), x.numel(), dtype)
 
     def empty(self, shape: Shape, dtype: Any) -> Any:
         """Room for results."""
@@ -182,7 +194,7 @@ class CupyArrays(Arrays):
 
     def flat(self, x: Any, dtype: np.dtype[Any]) -> Any:
         """What kernels take."""
-        return numba_cuda().as_cuda_array(x.reshape(-1).view(dtype), sync=False)
+        return shown(x.data.ptr, x.size, dtype)
 
     def empty(self, shape: Shape, dtype: Any) -> Any:
         """Room for results."""

@@ -6,6 +6,7 @@ writes each as an instruction that rounds (.rn), which ptxas leaves alone. numba
 
 from __future__ import annotations
 
+import importlib
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -36,11 +37,14 @@ def numba_cuda() -> Any:
     """
     gone = "row_stack"
     lacks = not hasattr(np, gone)
-    if lacks:  # NumPy 2.5 has it no more, and numba-cuda 0.30 asks for it when it is imported
+    if lacks:  # NumPy 2.5 has it no more, and a module of numba-cuda 0.30 asks for it when it is imported
         setattr(np, gone, np.vstack)
     try:
         import numba_cuda as installed
         from numba import cuda
+
+        if lacks and not simulated():
+            importlib.import_module("numba.cuda.np.arrayobj")
     except ImportError as error:
         raise ImportError(EXTRA) from error
     finally:
@@ -78,13 +82,12 @@ def _prepare() -> None:
         return code
 
     table = ufuncs.ufunc_db()
-    for function in (np.floor, np.ceil, np.trunc, np.fmod, np.sqrt):
+    for function in (np.floor, np.fmod):
         table.setdefault(function, ufunc_db.get_ufunc_info(function))
-    # NVVM refuses the intrinsic that LLVM has for CPUs; libdevice's function is one instruction
-    table[np.rint] = {
-        "f->f": by_library("__nv_rintf", ir.FloatType()),
-        "d->d": by_library("__nv_rint", ir.DoubleType()),
-    }
+    # what LLVM has for CPUs NVVM refuses, or leaves as a call of nothing; libdevice's functions are one instruction
+    for instruction in (np.rint, np.sqrt):
+        name = f"__nv_{instruction.__name__}"
+        table[instruction] = {"f->f": by_library(f"{name}f", ir.FloatType()), "d->d": by_library(name, ir.DoubleType())}
     before = nvvm.compile_ir
 
     def compile_ir(source: Any, **options: Any) -> Any:

@@ -20,7 +20,7 @@ from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Job, carrier_for
 from softfloat.engine.options import CONVERSIONS, Call, Options
 from softfloat.engine.parameters import is_unusual, rule_for, way_of
-from softfloat.environments import Rounding
+from softfloat.environments import Rounding, Settings
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import loops, spec
 from softfloat.kernels.carrier import decode, source_of
@@ -172,7 +172,7 @@ def refuse(call: Call) -> None:
         raise ValueError(f"flags must be 'each' (a uint8 per element) or 'any' (one integer), got {call.flags!r}")
 
 
-def address(call: Call) -> tuple[np.uint64, np.uint64, int]:
+def address(settings: Settings, stream: int) -> tuple[np.uint64, np.uint64, int]:
     """(key, stream, width) of the random bits of a call.
 
     Raises
@@ -180,7 +180,6 @@ def address(call: Call) -> tuple[np.uint64, np.uint64, int]:
     ValueError
         Without a seed, or of a generator whose numbers have no address.
     """
-    settings = call.settings
     if settings.seed is None:
         raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1) on a GPU")
     if settings.generator != "philox4x32":
@@ -188,7 +187,7 @@ def address(call: Call) -> tuple[np.uint64, np.uint64, int]:
             f"generator must be 'philox4x32' on a GPU, got {settings.generator!r}; accepted: on the CPU, x.cpu()"
         )
     key = replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
-    return np.uint64(key), np.uint64(call.stream), settings.sr_bits or 52
+    return np.uint64(key), np.uint64(stream), settings.sr_bits or 52
 
 
 def laid_out(arrays: Arrays, operands: Mapping[str, Any], fmt: Format, shape: tuple[int, ...]) -> list[Any]:
@@ -261,7 +260,7 @@ def _run(
 ) -> tuple[Any, Any]:
     refuse(call)
     draws, each, count = call.settings.rounding is Rounding.STOCHASTIC, call.flags == "each", math.prod(shape)
-    tail = address(call) if draws else ()
+    tail = address(call.settings, call.stream) if draws else ()
     rule = rule_for(call.settings, fmt, operation == "convert", tail[2] if tail else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
     carrier, unusual = CARRIER64 if draws else carrier_for(operation, read, fmt.spec), is_unusual(fmt.spec)

@@ -338,6 +338,18 @@ def grid(how: Sum) -> Kernel:
     )
     real, side, together = np.float64 if how.wide else np.float32, SIDE, not how.each
     draws, both = how.running.draws, how.product is not None and how.product.draws
+    shortly, four = how.running.quick and not how.counting, np.uint64(4)
+
+    @kernel
+    def at_once(panel_a, panel_b, row, k, column, total, words, widths, stages, key, stream):  # type: ignore[no-untyped-def]
+        """Four products, of a sum that neither draws nor is counted."""
+        known, one = (words, words, widths, stages, key, stream), np.uint64(1)
+        total, _, first, _, _ = step(panel_a[row, k], panel_b[k, column], total, key, 0, *known)
+        total, _, second, _, _ = step(panel_a[row, k + one], panel_b[k + one, column], total, key, 0, *known)
+        k = k + one + one
+        total, _, third, _, _ = step(panel_a[row, k], panel_b[k, column], total, key, 0, *known)
+        total, _, last, _, _ = step(panel_a[row, k + one], panel_b[k + one, column], total, key, 0, *known)
+        return total, first | second | third | last
 
     def grid_kernel(a, b, c, codes, flags, counts, extremes, sizes, widths, integers, floats, key, stream):  # type: ignore[no-untyped-def]
         panel_a = cuda.shared.array((SIDE, SIDE), real)
@@ -384,6 +396,13 @@ def grid(how: Sum) -> Kernel:
                 cuda.syncthreads()
                 if inside:
                     k, end, place = np.uint64(0), np.uint64(min(side, length - first)), first
+                    if shortly:
+                        while k + four <= end:
+                            total, raised = at_once(
+                                panel_a, panel_b, of_row, k, of_column, total, words, widths, stages, key, stream
+                            )
+                            seen = cut(seen | raised, target.none)
+                            k, place = k + four, place + 4
                     while k < end:  # numba-cuda makes more of a range than of this
                         if place & 7 == 0:
                             if draws:
@@ -544,7 +563,7 @@ def _sum(
     call, size = contraction.call, math.prod(shape)
     if planned.draws:
         contraction.check_addresses(size, planned.length)
-    key, stream, _ = address(call) if planned.draws else (np.uint64(0), np.uint64(0), 0)
+    key, stream, _ = address(call.whole, call.stream) if planned.draws else (np.uint64(0), np.uint64(0), 0)
     formats = {*planned.formats, planned.output, *(site.format for site in planned.sites.values())}
     narrow = not planned.draws and all(fits_narrow_carrier(fmt.spec) for fmt in formats)
     sites = planned.sites
