@@ -237,6 +237,14 @@ def library_of(operands: Iterable[Any]) -> Arrays:
     return first
 
 
+def refuse_host(x: Any, argument: str) -> None:
+    """TypeError for what lies on the CPU, beside operands that do not."""
+    if not on_device(x):
+        raise TypeError(
+            f"{argument} must lie on the GPU, as other operands do, got {type(x).__name__}; accepted: all on one side, or a Python integer"
+        )
+
+
 def codes_on(arrays: Arrays, x: Any, fmt: Format, argument: str) -> Any:
     """Codes of a format: an array on the GPU of its dtype, or of signed integers as wide, whose bits are the codes; or a Python integer.
 
@@ -249,10 +257,7 @@ def codes_on(arrays: Arrays, x: Any, fmt: Format, argument: str) -> Any:
         if not 0 <= int(x) < 1 << fmt.bits:
             raise ValueError(f"{argument} must be a code of {fmt}: 0 to {hex(2**fmt.bits - 1)}, got {x}")
         return int(x)
-    if not on_device(x):
-        raise TypeError(
-            f"{argument} must lie on the GPU, as other operands do, got {type(x).__name__}; accepted: all on one side, or a Python integer"
-        )
+    refuse_host(x, argument)
     accepted = fmt.dtype.name, fmt.dtype.name.removeprefix("u")
     if arrays.dtype(x) not in accepted:
         raise TypeError(

@@ -14,7 +14,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.cuda.arrays import Arrays, Shape, library_of, shape_of, uploaded
+from softfloat.checks import is_integer
+from softfloat.cuda.arrays import Arrays, Shape, library_of, refuse_host, shape_of, uploaded
 from softfloat.cuda.compiling import Kernel, numba_cuda, simulated
 from softfloat.cuda.elementwise import address, kind_of, laid_out, launch, places, refuse
 from softfloat.engine import parameters
@@ -617,6 +618,8 @@ def _begun(contraction: Contraction, length: int) -> Program:
 
 def vecdot(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
     """`bits.vecdot` of codes on a GPU."""
+    for name, x in (("a", a), ("b", b)):
+        refuse_host(x, name)
     arrays, shape = library_of([a, b, c]), shape_of({"a": a, "b": b})
     shapes = tuple(a.shape), tuple(b.shape)
     if not all(shapes) or shapes[0][-1] != shapes[1][-1]:
@@ -635,7 +638,7 @@ def vecdot(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
 def total(contraction: Contraction, codes: Any, fmt: Format, axis: int | None) -> Any:
     """`bits.sum` of codes on a GPU."""
     arrays, shape = library_of([codes]), tuple(codes.shape)
-    if axis is not None and not -len(shape) <= axis < len(shape):
+    if axis is not None and (not is_integer(axis) or not -len(shape) <= axis < len(shape)):
         raise ValueError(f"axis must be None or an integer from {-len(shape)} to {len(shape) - 1}, got {axis!r}")
     with arrays.current():
         moved = arrays.reshaped(codes, (math.prod(shape),)) if axis is None else arrays.moved(codes, axis)
@@ -650,6 +653,8 @@ def total(contraction: Contraction, codes: Any, fmt: Format, axis: int | None) -
 
 def matmul(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
     """`bits.matmul` of codes on a GPU."""
+    for name, x in (("a", a), ("b", b)):
+        refuse_host(x, name)
     arrays, (left, right) = library_of([a, b, c]), (tuple(a.shape), tuple(b.shape))
     if not left or not right:
         raise ValueError(f"a and b must not be scalars, got shapes {left} and {right}")

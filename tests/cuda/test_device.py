@@ -217,6 +217,10 @@ def test_what_is_not_done_is_refused(send: Send) -> None:
         bits.lt(a, a, "float16")
     with pytest.raises(TypeError, match="b must lie on the GPU, as other operands do, got ndarray"):
         bits.add(a, host, "float16")
+    with pytest.raises(TypeError, match="a must lie on the GPU, as other operands do, got list"):
+        bits.matmul([1], a, "float16", fma("float16"))
+    with pytest.raises(ValueError, match="axis must be None or an integer from -1 to 0, got 1"):
+        bits.sum(a, "float16", fma("float16"), 1)
     with pytest.raises(TypeError, match=r"a must be codes of float16, as uint16 or, bit for bit, int16, got uint8"):
         bits.add(send(host.view(np.uint8)), 1, "float16")
     with pytest.raises(ValueError, match="a holds what is no code of float6_e2m3fn; accepted: 0 to 0x3f"):

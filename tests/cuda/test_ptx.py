@@ -58,6 +58,7 @@ def check(text: str) -> None:
         assert not re.search(rf"\b{operation}\.(?!rn\.f|[su]\d)", text)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
 @pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
 @pytest.mark.parametrize(
@@ -72,6 +73,7 @@ def test_operations(operation: str, wide: bool, capability: tuple[int, int]) -> 
     check(kernel.ptx(types.void(*codes, number, line(integer), line(number)), capability))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
 @pytest.mark.parametrize("operation", ["convert", "div", "sqrt", "fma", "round_to_integral", "remainder"])
 def test_operations_that_draw(operation: str, capability: tuple[int, int]) -> None:
@@ -91,6 +93,7 @@ SUMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
 @pytest.mark.parametrize("layout", ["grid", "line"])
 @pytest.mark.parametrize("how", SUMS.values(), ids=SUMS)
