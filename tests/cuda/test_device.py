@@ -93,6 +93,24 @@ def small_codes(fmt: Format, shape: tuple[int, ...], seed: int = 1) -> Codes:
     return np.asarray(bits.encode(values, fmt)[0])
 
 
+def corner_codes(fmt: Format, shape: tuple[int, ...], seed: int = 1) -> Codes:
+    """Zeros, the least and the largest numbers, infinities and NaNs, quiet and signalling, each of both signs; few of them NaNs."""
+    top = fmt.spec.nan_first if fmt.infinities else fmt.max_code + 1
+    common = [0, 0, 1, 2, fmt.one_code, fmt.one_code, fmt.smallest_normal_code, fmt.max_code]
+    codes = np.array([*common * 4, fmt.max_code + 1, top, top | fmt.spec.quiet], fmt.dtype)
+    rng = np.random.default_rng(seed)
+    signs = rng.integers(0, 2, shape, dtype=fmt.dtype) * fmt.dtype.type(fmt.sign_bit)
+    return rng.choice(codes, shape) | signs
+
+
+def tiny_codes(fmt: Format, shape: tuple[int, ...], seed: int = 1) -> Codes:
+    """Zeros and numbers whose products are less than the least, of both signs."""
+    rng = np.random.default_rng(seed)
+    return rng.integers(0, 3, shape, dtype=fmt.dtype) | rng.integers(0, 2, shape, dtype=fmt.dtype) * fmt.dtype.type(
+        fmt.sign_bit
+    )
+
+
 def count() -> int:
     """Elements: some tiles of random numbers, and not whole ones."""
     return 40 if simulated() else 3001
@@ -172,7 +190,9 @@ SUMS: dict[str, tuple[str, Any, dict[str, Any]]] = {
 }
 
 
-@pytest.mark.parametrize("codes", [some_codes, small_codes], ids=["any", "near 1"])
+@pytest.mark.parametrize(
+    "codes", [some_codes, small_codes, corner_codes, tiny_codes], ids=["any", "near 1", "corners", "tiny"]
+)
 @pytest.mark.parametrize("case", SUMS)
 def test_matrix_products(case: str, codes: Callable[..., Codes], send: Send) -> None:
     name, how, options = SUMS[case]
@@ -192,6 +212,15 @@ def test_outputs_that_are_no_grid(case: str, send: Send) -> None:
     agree(bits.sum(send(a), fmt, how, **options), [np.asarray(x) for x in bits.sum(a, fmt, how, **options)])
     row = bits.matmul(send(a[0].copy()), send(a.T.copy()), fmt, how, **options)
     agree(row, bits.matmul(a[0], a.T, fmt, how, **options))
+
+
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")])
+def test_an_infinity_times_zero_after_a_nan(how: Any, send: Send) -> None:
+    nan, infinity, one = 0x7E00, 0x7C00, 0x3C00
+    a, b = np.array([[nan, infinity]], np.uint16), np.array([[one], [0]], np.uint16)
+    wanted = bits.matmul(a, b, "float16", how)
+    assert wanted[1] == [[16]]
+    agree(bits.matmul(send(a), send(b), "float16", how), wanted)
 
 
 @pytest.mark.parametrize("how", [pairwise("float16"), exact("float16"), chunked(4, fma("float16"), "float32")])
