@@ -46,6 +46,7 @@ MODULES = {
     "softfloat.blocks": "Block formats",
     "softfloat.scaling": "fp8, MXFP8 and NVFP4 training recipes",
     "softfloat.chop": "chop, CPFloat and pychop: their options",
+    "softfloat.cuda": "On an NVIDIA GPU",
     "softfloat.dask": "Dask: arrays in blocks, on clusters",
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",

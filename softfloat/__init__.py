@@ -190,6 +190,7 @@ _LATE = dict.fromkeys(
     (
         "chop",
         "commands",
+        "cuda",
         "display",
         "examples",
         "experiments",

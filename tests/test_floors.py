@@ -30,6 +30,7 @@ environments recipes
 descriptions
 accumulators reference
 engine
+cuda
 bits
 rounding
 arrays display jit scaling
@@ -57,6 +58,7 @@ INSIDE = {
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
     "segments stacks | joining unit_stacks | prefixes | calls products quantization | placing small",
+    "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
@@ -229,9 +231,9 @@ def test_kernels_import_nothing_of_the_package(name: str) -> None:
     assert outside <= (set() if name == "kernels.spec" else {"numpy", "numba", "llvmlite"})
 
 
-def test_only_the_engine_runs_kernels() -> None:
+def test_only_the_engine_and_the_gpu_run_kernels() -> None:
     for name, found in inner_of_all():
-        if folder(name) not in ("engine", "kernels"):
+        if folder(name) not in ("cuda", "engine", "kernels"):
             assert {x for x in found if folder(x) == "kernels"} <= {"kernels.spec"}, name
 
 

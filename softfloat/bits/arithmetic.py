@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias, Unpack
 
 from softfloat.engine import Call, Options, calls, check_boolean, check_codes, uses_of, widened
-from softfloat.engine.arguments import has_one
+from softfloat.engine.arguments import has_one, on_device
 from softfloat.formats import Format, check_format, float32
 from softfloat.kernels.spec import FLOAT64
 
@@ -37,8 +37,17 @@ def _arithmetic(
     if found is not None:
         return found
     call = Call(options, fmt, uses=uses_of(operation))
-    codes = [check_codes(x, fmt, name) for name, x in operands.items()]
-    return call.run(operation, codes, list(operands), fmt.spec, fmt, extra)
+    return run(call, operation, operands, fmt, fmt, extra)
+
+
+def run(call: Call, operation: str, operands: dict[str, Any], read: Format, fmt: Format, extra: float = 0.0) -> Result:
+    """An operation on codes of one format, where they are: here or on a GPU."""
+    if any(map(on_device, operands.values())):
+        from softfloat.cuda import elementwise
+
+        return elementwise.run(operation, operands, read, fmt, call, extra)
+    codes = [check_codes(x, read, name) for name, x in operands.items()]
+    return call.run(operation, codes, list(operands), read.spec, fmt, extra)
 
 
 def _mixed(
@@ -65,13 +74,14 @@ def _mixed(
     if found is not None:
         return found
     call = Call(options, output, uses=uses_of(operation))
+    flushes = [call.whole.for_format(own.name).daz for own in formats]
+    if alike:
+        call.settings = call.settings.replace(daz=flushes[0])
+        return run(call, operation, operands, fmt, output)
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
-    source, flushes = fmt.spec, [call.whole.for_format(own.name).daz for own in formats]
-    if not alike:
-        codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
-        source, flushes = FLOAT64, [False]
-    call.settings = call.settings.replace(daz=flushes[0])
-    return call.run(operation, codes, list(operands), source, output)
+    codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
+    call.settings = call.settings.replace(daz=False)
+    return call.run(operation, codes, list(operands), FLOAT64, output)
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------

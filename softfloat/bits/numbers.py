@@ -8,8 +8,9 @@ from typing import Any, Unpack
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.arithmetic import Result
+from softfloat.bits.arithmetic import Result, run
 from softfloat.engine import Call, Options, calls, check_block, check_boolean, check_codes, check_stream
+from softfloat.engine.arguments import on_device, refuse_device
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.formats import ROSTER, Format, check_format, float16, float32
 from softfloat.kernels import spec
@@ -52,6 +53,10 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     found = calls.conversion(x, fmt, options)
     if found is not None:
         return found
+    if on_device(x):
+        from softfloat.cuda import elementwise
+
+        return elementwise.encoded(x, fmt, options)
     array, name, source, more = source_codes(x)
     call = Call(options, fmt, name, engine.CONVERSIONS)
     work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else engine.drawn_more(more)
@@ -76,6 +81,10 @@ def decode(codes: Any, fmt: Format | str) -> Any:
     np.float64(65504.0)
     """
     fmt = check_format(fmt)
+    if on_device(codes):
+        from softfloat.cuda import elementwise
+
+        return elementwise.decoded(codes, fmt)
     array = check_codes(codes, fmt, "codes")
     return engine.decoded(array, fmt)[()]
 
@@ -94,7 +103,7 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     if found is not None:
         return found
     call = Call(options, dst, src.name, engine.CONVERSIONS)
-    return call.run("convert", [check_codes(codes, src, "codes")], ["codes"], src.spec, dst)
+    return run(call, "convert", {"codes": codes}, src, dst)
 
 
 USUAL = {np.dtype(fmt.name): fmt for fmt in (float16, float32)}
@@ -108,6 +117,7 @@ def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], str, spec.FormatSpec, np
         usual = USUAL[x.dtype]
         return x.view(usual.dtype), usual.name, usual.spec, None
     engine.refuse_mask(x, "x")
+    refuse_device(x, "x")
     if isinstance(getattr(x, "format", None), Format):
         return x.codes, x.format.name, x.format.spec, None
     more = None

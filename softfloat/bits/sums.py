@@ -15,7 +15,7 @@ from softfloat.accumulators import PRESETS, Accumulator
 from softfloat.checks import check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
-from softfloat.engine.arguments import has_one
+from softfloat.engine.arguments import has_one, on_device
 from softfloat.engine.draws import rounding_bits
 from softfloat.engine.options import DRAWING, ENVIRONMENT_OPTIONS, refuse_idle, refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
@@ -169,13 +169,7 @@ class Contraction:
         are `cumulative` have the numbers of outputs in the shape `numbered`.
         """
         planned = self.program(length)
-        asked = planned.draws or self.call.whole.rounding is Rounding.STOCHASTIC
-        if self.segment is None:  # of a segment, options are the whole's
-            idle = self.call.given & planned.fixed
-            kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
-            refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
-            if not asked:
-                refuse_undrawn(self.call.given)
+        self.check_idle(planned)
         order = range(len(shape)) if axes is None else axes
         returned = tuple(shape[axis] for axis in order)
         result, raised = engine.outputs(self.call.out, self.call.flags, returned, self.output.dtype, operands)
@@ -222,8 +216,23 @@ class Contraction:
         nothing = extremes[0] > extremes[1]
         extremes[:, nothing] = np.nan
         extremes += 0.0  # of both zeros that one which every format has
-        arrays = (x.reshape(shape).transpose(*order)[()] for x in (*counts, *extremes))
-        return *finished, Counts(planned.stores.size + int(planned.stores.sum()), *arrays)
+        return *finished, self.counted(
+            planned, *([x.reshape(shape).transpose(*order)[()] for x in each] for each in (counts, extremes))
+        )
+
+    def check_idle(self, planned: Program) -> None:
+        """Refuse options that do nothing."""
+        if self.segment is not None:  # of a segment, options are the whole's
+            return
+        idle = self.call.given & planned.fixed
+        kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
+        refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
+        if not planned.draws and self.call.whole.rounding is not Rounding.STOCHASTIC:
+            refuse_undrawn(self.call.given)
+
+    def counted(self, planned: Program, counts: Any, extremes: Any) -> Counts:
+        """What additions did, of three arrays and two."""
+        return Counts(planned.stores.size + int(planned.stores.sum()), *counts, *extremes)
 
     def check_addresses(self, size: int, length: int) -> None:
         """Refuse what has no address for each of its random numbers."""
@@ -291,6 +300,10 @@ def vecdot(
         if found is not None:
             return found
     contraction = Contraction(formats, accumulator, out_format, count, options)
+    if any(map(on_device, (a, b, c))):
+        from softfloat.cuda import products
+
+        return products.vecdot(contraction, a, b, c)
     x = check_codes(a, contraction.formats[0], "a")
     y = check_codes(b, contraction.formats[1], "b")
     if not x.ndim or not y.ndim:
@@ -349,6 +362,10 @@ def matmul(
         if found is not None:
             return found
     contraction = Contraction(formats, accumulator, out_format, count, options)
+    if any(map(on_device, (a, b, c))):
+        from softfloat.cuda import products
+
+        return products.matmul(contraction, a, b, c)
     x = check_codes(a, contraction.formats[0], "a")
     y = check_codes(b, contraction.formats[1], "b")
     if not x.ndim or not y.ndim:
@@ -456,6 +473,12 @@ def _summed(
     if contraction.accumulator.inputs:
         check_inputs(contraction.accumulator, one)
         contraction.accumulator = contraction.accumulator.replace(inputs=(*contraction.accumulator.inputs, float32))
+    if on_device(codes) and not cumulative:
+        from softfloat.cuda import products
+
+        if has_one(one):
+            contraction.formats = one, one
+        return products.total(contraction, codes, one, axis)
     flat, shape, moved = _moved(codes, one, axis, "codes")
     if not cumulative:
         contraction.only(flat.shape[0], None, out_format, "sum")

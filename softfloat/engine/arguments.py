@@ -27,8 +27,22 @@ def refuse_mask(x: Any, argument: str) -> None:
         raise TypeError(f"{argument} must have no mask: codes cannot be masked; accepted: x.filled(...), or x.data")
 
 
+def on_device(x: Any) -> bool:
+    """Whether an array lies on a GPU: `__cuda_array_interface__` tells, and in Numba's simulator, which has none, its own mark."""
+    return hasattr(x, "__cuda_array_interface__") or hasattr(x, "__cuda_ndarray__")
+
+
+def refuse_device(x: Any, argument: str) -> None:
+    """TypeError for arrays on a GPU, some of which NumPy would copy from there unasked."""
+    if on_device(x):
+        raise TypeError(
+            f"{argument} lies on a GPU, where this is not done; accepted: arrays on the CPU (x.cpu() of PyTorch, x.get() of CuPy)"
+        )
+
+
 def _as_integers(codes: Any, fmt: Format | Fixed, argument: str) -> Codes:
     """An array of integers, maybe Python's own; TypeError saying what is wanted if they are none."""
+    refuse_device(codes, argument)
 
     def wanted() -> str:
         return f"{argument} must be codes of {fmt}: integers from 0 to {hex(2**fmt.bits - 1)}"

@@ -1,0 +1,122 @@
+"""The text of every kind of kernel, compiled where no GPU is: each operation rounds by itself, exactly, and subnormals stay."""
+
+from __future__ import annotations
+
+import re
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+pytest.importorskip("numba_cuda", reason="needs the extra 'cuda'")
+
+from softfloat.cuda import compiling
+
+cuda = compiling.numba_cuda()
+
+from numba import types  # noqa: E402
+from softfloat.kernels.loops import OPERATIONS  # noqa: E402
+
+from softfloat.cuda import elementwise, products  # noqa: E402
+from softfloat.cuda.products import Sum, Turn  # noqa: E402
+
+pytestmark = pytest.mark.skipif(compiling.simulated(), reason="the simulator compiles nothing")
+
+CAPABILITIES = {"sm_80": (8, 0), "sm_90": (9, 0)}
+CONTRACTED = re.compile(r"\b(?:mul|add|sub|mad)\.(?:ftz\.|sat\.)*f(?:16|32|64)\b")
+"""Without a rounding: ptxas may make one instruction of two."""
+WRONG = re.compile(r"\.ftz|\.approx|\.full|\.sat\b")
+ROUNDED = re.compile(r"\.r[nzmp]i?(?:\.[a-z]\w*)?\.f(?:32|64)\b")
+
+LINE, GRID = types.UniTuple(types.int64, 6), types.UniTuple(types.int64, 6)
+WIDTHS = types.UniTuple(types.int64, 3)
+
+
+def line(kind: Any, dimensions: int = 1) -> Any:
+    return types.Array(kind, dimensions, "C")
+
+
+def real(wide: bool) -> tuple[Any, Any]:
+    return (types.int64, types.float64) if wide else (types.int32, types.float32)
+
+
+@pytest.fixture(autouse=True)
+def no_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Functions that kernels call are compiled for the GPU that is there; here for one that is not."""
+    from numba.cuda import dispatcher
+
+    monkeypatch.setattr(dispatcher, "get_current_device", lambda: SimpleNamespace(compute_capability=(8, 0)))
+
+
+def check(text: str) -> None:
+    assert ".visible .entry" in text
+    assert ROUNDED.search(text) or "f64" not in text
+    assert not CONTRACTED.findall(text)
+    assert not WRONG.findall(text)
+    assert not re.findall(r"\.extern \.func.*", text)  # the driver would find nothing of that name
+    for operation in ("div", "sqrt"):
+        assert not re.search(rf"\b{operation}\.(?!rn\.f|[su]\d)", text)
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
+@pytest.mark.parametrize("wide", [False, True], ids=["float32", "float64"])
+@pytest.mark.parametrize(
+    "operation", sorted({"convert", "convert_wide", "add", "sub", "mul", "div", "sqrt", "fma", "round_to_integral"})
+)
+def test_operations(operation: str, wide: bool, capability: tuple[int, int]) -> None:
+    assert operation in OPERATIONS
+    (integer, number), read = real(wide), types.uint16 if operation != "convert_wide" else real(wide)[0]
+    kernel = elementwise.nearby(operation, "selected" if wide else "nearest", wide, wide, wide)
+    flags = types.uint8 if wide else types.int32
+    codes = [line(read)] * 3 + [line(types.uint16), line(flags)]
+    check(kernel.ptx(types.void(*codes, number, line(integer), line(number)), capability))
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
+@pytest.mark.parametrize("operation", ["convert", "div", "sqrt", "fma", "round_to_integral", "remainder"])
+def test_operations_that_draw(operation: str, capability: tuple[int, int]) -> None:
+    kernel = elementwise.drawn(operation, False, False, False, operation == "div")
+    codes = [line(types.uint16)] * 4 + [line(types.int32)]
+    numbers = line(types.int64), line(types.float64)
+    check(kernel.ptx(types.void(*codes, types.float64, *numbers, types.uint64, types.uint64, types.int64), capability))
+
+
+NEAR, ANY, DRAWN = (Turn(way, False) for way in ("nearest", "selected", "drawn"))
+SUMS = {
+    "quick": Sum(None, Turn("nearest", False, True), None, False, False, False, False),
+    "quick mul_add": Sum(Turn("nearest", False, True), Turn("nearest", False, True), NEAR, True, False, True, True),
+    "fma": Sum(None, NEAR, None, False, False, False, False),
+    "mul_add": Sum(NEAR, ANY, NEAR, True, True, True, True),
+    "drawn": Sum(DRAWN, DRAWN, Turn("drawn projected", True), True, False, False, True),
+}
+
+
+@pytest.mark.sampled(2)
+@pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
+@pytest.mark.parametrize("layout", ["grid", "line"])
+@pytest.mark.parametrize("how", SUMS.values(), ids=SUMS)
+def test_sums(how: Sum, layout: str, capability: tuple[int, int]) -> None:
+    integer, number = real(how.wide)
+    codes = [line(types.uint16)] * 4 + [line(types.uint8 if how.each else types.int32)]
+    tallies = line(types.int64), line(types.float64)
+    known = types.UniTuple(types.int64, 6), WIDTHS, line(integer, 2), line(number, 2), types.uint64, types.uint64
+    text = getattr(products, layout)(how).ptx(types.void(*codes, *tallies, *known), capability)
+    check(text)
+    if not how.wide:
+        assert ".local" not in text  # all that a step knows is in registers
+
+
+def test_contraction_would_be_seen() -> None:
+    """What numba-cuda makes of a kernel that is not told otherwise."""
+
+    def kernel(x, y):  # type: ignore[no-untyped-def]
+        x[0] = x[0] * y[0] + x[1]
+
+    text, _ = cuda.compile_ptx(kernel, types.void(line(types.float64), line(types.float64)), cc=(9, 0), device=False)
+    assert CONTRACTED.search(text) or "fma.rn" in text
+    signature = types.void(line(types.float64), line(types.float64))
+    ours = compiling.Kernel(kernel).ptx(signature, (9, 0))
+    check(ours)
+    assert "fma" not in ours
