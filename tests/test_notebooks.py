@@ -18,6 +18,7 @@ import numpy as np
 import pytest
 
 from softfloat import display
+from softfloat.experiments import figures
 
 with warnings.catch_warnings():  # of what these import; what they do later stays an error
     warnings.simplefilter("ignore", DeprecationWarning)
@@ -72,8 +73,9 @@ warnings.simplefilter("error")
 warnings.filterwarnings("ignore", module="ipykernel")"""
 FIGURES = {
     name
-    for name in (*display.__all__, *display.EXPERIMENTS)
-    if str(getattr(inspect.unwrap(getattr(display, name)), "__annotations__", {}).get("return")) == "Figure"
+    for module in (display, figures)
+    for name in module.__all__
+    if str(getattr(inspect.unwrap(getattr(module, name)), "__annotations__", {}).get("return")) == "Figure"
 }
 
 CLAIMS = {
@@ -359,7 +361,7 @@ def draws(source: str) -> bool:
     function = ast.unparse(last.value.func)
     if function.startswith(("comparisons.", "conversions.")) or function == "found.figure":
         return function.endswith("figure")
-    return function == "plt.show" or function.removeprefix("display.") in FIGURES
+    return function == "plt.show" or function.removeprefix("display.").removeprefix("figures.") in FIGURES
 
 
 def checked_image(data: str) -> None:

@@ -30,10 +30,10 @@ from softfloat.kernels.dot_state import FUSED, ROUNDED
 from softfloat.kernels.jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 from softfloat.kernels.prng import DOT_PLANE, dot_words, unit_fraction
 from softfloat.kernels.projected import undecided_by_method
-from softfloat.kernels.redrawn import random_of
 from softfloat.kernels.rounding import target_of, undecided
 from softfloat.kernels.spec import CARRIER32, CARRIER64
 from softfloat.kernels.sticky import settling
+from softfloat.kernels.sums.whole import random_of
 
 cuda = numba_cuda()
 SIDE = 4 if simulated() else 16

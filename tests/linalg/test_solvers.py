@@ -81,7 +81,7 @@ def test_squeezed_matrices_fill_the_range() -> None:
 # -- matrices of any kind -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("how", [None, fma, exact(float16)], ids=str)
+@pytest.mark.parametrize("how", [None, fma, exact(float16)], ids=["usual", "fma", "exact"])
 def test_sparse_rows_are_sums_in_the_order_of_columns(how: Any) -> None:
     sparse = pytest.importorskip("scipy.sparse")
     random = np.random.default_rng(0)
