@@ -69,13 +69,6 @@ def copy_row(target, source):
 
 
 @row
-def copy_first(target, source, count):
-    """target = source, of the first `count` places."""
-    for n in range(count):
-        target[n] = source[n]
-
-
-@row
 def fill_row(target, value):
     """target = value, everywhere."""
     stand_alone()
@@ -348,36 +341,6 @@ def _unknown(context, array):
         return imputils.impl_ret_borrowed(context, builder, array, made._getvalue())
 
     return array(array), codegen
-
-
-def in_rows(array, count):
-    """A flat array as rows of one length, so many of them. Numba's own reshape takes long to compile."""
-    return array.reshape(count, -1)
-
-
-@lowered(in_rows)
-def _in_rows(context, array, count):
-    assert array.layout == "C"
-    assert array.ndim == 1
-    result = types.Array(array.dtype, 2, "C", readonly=not array.mutable)
-
-    def codegen(context, builder, signature, arguments):
-        source = context.make_array(array)(context, builder, arguments[0])
-        made = context.make_array(result)(context, builder)
-        rows = context.cast(builder, arguments[1], count, types.intp)
-        length = builder.udiv(source.nitems, rows)
-        arrayobj.populate_array(
-            made,
-            data=source.data,
-            shape=[rows, length],
-            strides=[builder.mul(length, source.itemsize), source.itemsize],
-            itemsize=source.itemsize,
-            meminfo=source.meminfo,
-            parent=source.parent,
-        )
-        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
-
-    return result(array, count), codegen
 
 
 def scratch(count, dtype):

@@ -350,21 +350,6 @@ def tell(state, happened, together, first_row, j, lanes, counts, extremes):
 
 
 @row
-def count_again(state, happened, cells, cell, so_far, addend, after, raised, of_nan):
-    """Note one addition of an output of a tile, of numbers as they are read. `of_nan`: infinities stand for NaN."""
-    happened[OVERFLOWED * cells + cell] += raised >> 2 & 1
-    happened[ROUNDED * cells + cell] += raised & 1
-    happened[SWAMPED * cells + cell] += 1 if (addend != 0.0) & (abs(so_far) < np.inf) & (after == so_far) else 0
-    reached = np.float32(after)
-    if of_nan and abs(reached) == np.inf:
-        return
-    if reached < state[LEAST * cells + cell]:
-        state[LEAST * cells + cell] = reached
-    if reached > state[GREATEST * cells + cell]:
-        state[GREATEST * cells + cell] = reached
-
-
-@row
 def begin_counting(state, cells):
     """No sum so far."""
     fill_row(state[LEAST * cells : (LEAST + 1) * cells], np.inf)
