@@ -502,7 +502,7 @@ def check_sums(trial: Trial) -> None:
     note(spelled(trial.accumulator))
     fmt = trial.pair[0]
     trial = trial._replace(pair=(fmt, fmt))
-    assume(trial.allowed and adds_groups(trial.accumulator, trial.pair))
+    assume(trial.allowed and all(adds_groups(trial.accumulator, pair) for pair in (trial.pair, (fmt, F32))))
     x, _ = trial.vectors(3)
     options = trial.options() | {"out_format": trial.out_format}
     codes, flags = bits.sum(x, fmt, trial.accumulator, 1, **options)
