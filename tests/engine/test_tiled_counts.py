@@ -147,6 +147,17 @@ def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: 
     bits.matmul(a, a, how.partials, how, count=True, overflow=overflow, **STOCHASTIC)
 
 
+@pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("float8_e5m2")], ids=repr)
+def test_sums_on_the_way_that_read_as_zero(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half the smallest normal number is left of two, and the next turn, quick where additions are counted, must take it for zero."""
+    fmt = how.partials
+    large = 4 * fmt.tiny
+    b = np.tile(bits.encode([[large], [-large + fmt.tiny / 2]], fmt)[0], (6, 32))
+    a = np.full((16, 12), bits.encode(1.0, fmt)[0])
+    counts = counted_both_ways(monkeypatch, a, b, fmt, how, daz=True, **STOCHASTIC)
+    assert not counts.inexact.any()
+
+
 @pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "stochastic"])
 @pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
 def test_counted_sums_that_only_a_product_makes_inexact(
