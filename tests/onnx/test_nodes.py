@@ -562,6 +562,7 @@ def test_scattered_and_chosen() -> None:
 
 # -- casts to integers, and quantisation ------------------------------------------------------------------------------
 
+NEWEST = min(25, onnx.defs.onnx_opset_version())
 FEW_BITS = {"UINT4": (0, 15), "INT4": (-8, 7), "UINT2": (0, 3), "INT2": (-2, 1)}
 
 
@@ -572,20 +573,21 @@ def test_casts_to_few_bits(element: str, fmt: Format) -> None:
     """ONNX leaves open what comes of what does not fit: the integer's lowest bits in its own tests, and of 8, 16, 200 among them."""
     x, to = every(fmt), getattr(onnx.TensorProto, element)
     values = np.asarray(bits.decode(codes_of(x, fmt), fmt))
-    found, flags = evaluated("Cast", [x], made=to, opset=25, to=to)
+    found, flags = evaluated("Cast", [x], made=to, opset=NEWEST, to=to)
     assert found.dtype == onnx.helper.tensor_dtype_to_np_dtype(to)
     low, high = FEW_BITS[element]
     whole = [int(v) if math.isfinite(v) else 0 for v in values.tolist()]
     assert found.astype(int).tolist() == [(v - low) % (high - low + 1) + low for v in whole]
     assert flags == Flags.INEXACT | Flags.INVALID
-    model, feeds = one_node("Cast", [x], made=to, opset=25, to=to)
+    model, feeds = one_node("Cast", [x], made=to, opset=NEWEST, to=to)
     small = np.abs(values) < 2**15  # beyond, what C makes of such a cast is undefined
-    assert np.array_equal(found[small], ReferenceEvaluator(model).run(None, feeds)[0][small])
+    if NEWEST > 24 or fmt == float16:  # ONNX 1.19's own evaluator has no other such casts
+        assert np.array_equal(found[small], ReferenceEvaluator(model).run(None, feeds)[0][small])
     for v in (8, 16, 200, -10, 1, 0.75, math.inf, math.nan):
         one = array_of(bits.encode([v], fmt)[0], fmt)
         fits = math.isfinite(v) and low <= int(v) <= high
         wanted = Flags.INVALID if not fits else Flags.INEXACT if v != int(v) else Flags(0)
-        assert evaluated("Cast", [one], made=to, opset=25, to=to)[1] == wanted, v
+        assert evaluated("Cast", [one], made=to, opset=NEWEST, to=to)[1] == wanted, v
 
 
 @pytest.mark.parametrize("opset", [19, 21, 23])
