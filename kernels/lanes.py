@@ -16,7 +16,7 @@ from numba.extending import intrinsic
 
 from .fast import has_feature
 from .jit import opaque
-from .vectors import FLOATS, INDEX, INTEGERS, LANES, ROWS, STEPS_OF_A_BLOCK, Vector, load, named
+from .vectors import FLOATS, INDEX, INTEGERS, LANES, ROWS, Vector, load, named
 
 
 class Tile:
@@ -67,9 +67,9 @@ class Tile:
             self._loaded[factor] = self.b() * factor
         return self._loaded[factor]
 
-    def noise(self, row, plane=0):
-        """A vector for this turn and row; `plane` counts further blocks of turns."""
-        where = self._at(self.lanes * self.rows, plane * STEPS_OF_A_BLOCK * self.rows * self.lanes, row, self.lanes)
+    def noise(self, row):
+        """A vector for this turn and row."""
+        where = self._at(self.lanes * self.rows, 0, row, self.lanes)
         return load(self.builder, self._noise, where, FLOATS[self.carrier], self.lanes)
 
     def of_turn(self, columns=False):

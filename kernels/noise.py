@@ -31,15 +31,13 @@ def _philox(outputs, where, stream, keys):
     return words
 
 
-def filling(carrier):
+def filling():
     """function(noise, at, site, block, index, row_stride, column_stride, width, key, stream): a tile's next eight roundings' random bits.
 
-    The top 16, or `width` if these are fewer, as integers as wide as the carrier. noise is a flat array of uint64, from `at`
-    on eight turns times ROWS vectors. `prng.dot_high` says the same of one rounding. A vector of Philox has the outputs of
-    float64's columns; of float32's, those of every second column.
+    The top 16, or `width` if these are fewer, as integers as wide as float64. noise is a flat array of uint64, from `at`
+    on eight turns times ROWS vectors. `prng.dot_high` says the same of one rounding.
     """
-    pairs = LANES[np.float64]
-    apart = LANES[carrier] // pairs
+    lanes = LANES[np.float64]
 
     @intrinsic
     def fill_noise(context, noise, at, site, block, index, row_stride, column_stride, width, key, stream):
@@ -74,8 +72,8 @@ def filling(carrier):
                 keys.append(pair)
             stream_words = [splat(x) for x in halves[1]]
             place_word = splat(place)
-            kept_bits = splat(kept if apart == 1 else builder.mul(kept, constant(0x0000000100000001)))
-            count = ir.Constant(ir.VectorType(_INDEX, pairs), list(range(0, apart * pairs, apart)))
+            kept_bits = splat(kept)
+            count = ir.Constant(ir.VectorType(_INDEX, lanes), list(range(lanes)))
             columns = Vector(builder, count) * splat(column_step)
             with cgutils.for_range(builder, constant(ROWS // (ROWS_AT_ONCE * GROUPS))) as loop:
                 for group in range(GROUPS):
@@ -83,24 +81,17 @@ def filling(carrier):
                         builder.mul(loop.index, constant(ROWS_AT_ONCE * GROUPS)), constant(group * ROWS_AT_ONCE)
                     )
                     rows = [builder.add(start, constant(row_)) for row_ in range(ROWS_AT_ONCE)]
-                    outputs = []
-                    for row_ in rows:
-                        even = columns + splat(builder.add(first, builder.mul(row_step, row_)))
-                        outputs += [even, even + splat(column_step)][:apart]
+                    outputs = [columns + splat(builder.add(first, builder.mul(row_step, row_))) for row_ in rows]
                     found = _philox(outputs, place_word, stream_words, keys)
-                    for number, row_ in enumerate(rows):
-                        chains = found[number * apart : (number + 1) * apart]
-                        for word in range(4):
-                            words = chains[0][word]
-                            if apart > 1:
-                                words = words.low_halves(chains[1][word])
-                            for half, bits in enumerate((words, words.logical_right(16))):
-                                value = (bits & kept_bits.words(bits.element.width)).value
-                                cells = builder.add(constant((word + 4 * half) * ROWS), row_)
-                                target = builder.gep(data, [builder.mul(cells, constant(pairs))])
+                    for row_, words in zip(rows, found, strict=True):
+                        for number, word in enumerate(words):
+                            for half, bits in enumerate((word, word.logical_right(16))):
+                                value = (bits & kept_bits).value
+                                cells = builder.add(constant((number + 4 * half) * ROWS), row_)
+                                target = builder.gep(data, [builder.mul(cells, constant(lanes))])
                                 builder.store(value, builder.bitcast(target, value.type.as_pointer())).align = 4
             return context.get_dummy_value()
 
         return signature, codegen
 
-    return named(fill_noise, ("noise", carrier.__name__))
+    return named(fill_noise, "noise")

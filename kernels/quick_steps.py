@@ -3,6 +3,9 @@
 A sum is rounded by the CPU to float32 first, and then by adding and cutting bits.
 """
 
+from functools import reduce
+from operator import or_
+
 import numpy as np
 from llvmlite import ir
 
@@ -150,10 +153,16 @@ def watch_subnormal(tile, c, state, manner):
         state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
 
 
+def read_as_zero(tile, sums):
+    """Whether one of some sums reads as zero, and is none. Those of quick steps never do: they are watched for when they come out tiny."""
+    normal = tile.integer("normal")
+    small = [(x.bits() + x.bits() - 1).below(normal + normal - 1) for x in sums]
+    return reduce(or_, small).anywhere()
+
+
 def has_subnormals(tile, state):
-    """Whether a sum reads as zero, and is none. Those of quick steps never do: they are watched for when they come out tiny."""
-    bits, normal = state[VALUE].bits(), tile.integer("normal")
-    return (bits + bits - 1).below(normal + normal - 1).anywhere()
+    """The same of a state."""
+    return read_as_zero(tile, [state[VALUE]])
 
 
 def unfit(manner):

@@ -210,8 +210,7 @@ class Draws(NamedTuple):
     saturate: bool = False  # overflows become the largest number
     daz: bool = False
     ftz: bool = False
-    of_nan: bool = False  # as Manner's, and what follows
-    wide: bool = False
+    wide: bool = False  # as Manner's
 
     @property
     def slots(self):

@@ -415,7 +415,7 @@ def exact_blocks(block, blocks, stored, saturate):
         for careful, watchful in ((False, True), (False, False), (True, True))
     )  # fmt: skip
     begin, end, all_inexact = frame(carrier)
-    fill_noise = filling(carrier)
+    fill_noise = filling()
     cells = ROWS * lanes
     chunk = chunk_of(group, EXACT_WATCH)
     watched, near = chunk // group, chunk // spanned_of(group)

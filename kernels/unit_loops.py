@@ -185,7 +185,7 @@ def drawn_unit_loop(unit):
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
     watched, state_size = max(WATCH // group, 1), DRAWN_SLOTS * cells
-    fill_noise, room = filling(carrier), STEPS_OF_A_BLOCK * cells
+    fill_noise, room = filling(), STEPS_OF_A_BLOCK * cells
 
     def drawn_units_loop(
         first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,

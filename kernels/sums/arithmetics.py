@@ -4,9 +4,6 @@
 whether that may be wrong. `Whole`, of one output, has all random bits, by the plain functions.
 """
 
-from functools import reduce
-from operator import or_
-
 import numpy as np
 
 from ..accumulate import PRODUCT, RUNNING
@@ -20,6 +17,7 @@ from ..quick_steps import (
     lift_of,
     quick_settling,
     quickly_drawn,
+    read_as_zero,
 )
 from ..steps import (
     INEXACT,
@@ -350,13 +348,7 @@ def unfit(stage):
 
     What it makes itself is watched.
     """
-
-    def found(turn, sums):
-        normal = turn.integer("normal")
-        small = [(x.bits() + x.bits() - 1).below(normal + normal - 1) for x in sums]
-        return reduce(or_, small).anywhere()
-
-    return found if stage.daz else None
+    return read_as_zero if stage.daz else None
 
 
 def watches(stage, lifted=False):

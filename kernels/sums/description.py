@@ -45,7 +45,7 @@ class Stage(NamedTuple):
     @property
     def options(self):
         """As `steps` know one that draws."""
-        return Draws(self.noted, self.daz, self.ftz, self.of_nan, self.wide)
+        return Draws(self.noted, self.daz, self.ftz, self.wide)
 
 
 class Sum(NamedTuple):

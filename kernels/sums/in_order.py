@@ -72,7 +72,6 @@ class InOrder(Maker):
         carried = [slot for slot in self.carried if slot != OVERFLOWED]  # nothing overflows here
         lift = arithmetics.lift(stage, self.silent) if self.sum.layout == "grid" else 1.0
         unfit, numbers = arithmetics.unfit(stage), places["numbers"]
-
         wrong = arithmetics.went_wrong(stage, self.sum.counts, self.order.fuses, lift > 1)
         begins = {
             slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
@@ -134,8 +133,6 @@ class _Turns(Driver):
         self.known, self.rest, self.done = (code.variable(zero) for _ in range(3))
         self.known.set(code.int(self.maker.sum.counts))
         self.noted = code.variable(code.int(1))  # what is noted may differ from what was copied
-        for filled in self.filled.values():
-            filled.set(zero)
 
     def numbers(self, chain):
         """Where random numbers of both sites begin for the next turns of a chain."""

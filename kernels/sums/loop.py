@@ -225,7 +225,8 @@ class Driver:
                 + j * what.lanes * self.call["column_stride"]
             )
             self.outputs = i * what.rows * self.call["wide"] + j * what.lanes
-            self.counted.set(code.int(0))
+            for variable in (self.counted, *self.filled.values()):
+                variable.set(code.int(0))
             self.sum(i, j)
         code.builder.ret_void()
 

@@ -108,8 +108,6 @@ class _Tiles(Driver):
         self.nothing_yet(self.state, i, j)
         self.known = code.variable(code.int(maker.sum.counts))
         self.level, self.step = (code.variable(code.int(0)) for _ in range(2))
-        for filled in self.filled.values():
-            filled.set(code.int(0))
         leaves = order.subtree.products
         whole, rest = call["length"] // leaves, call["length"] % leaves
         with code.loop(whole) as turn:

@@ -273,21 +273,20 @@ def _looped(
 ) -> tuple[Codes, Codes]:
     """(values, flags) of whole tiles, `size` of whose rows and columns are outputs."""
     values, flags = np.empty(shape, np.float32), np.empty(shape, np.uint8)
-    integers, floats = way.unflushed
     counts, extremes = tally or (values, values)
     units = shape[0] * shape[1] // what.cells
     arrays = {
         "a": panels[0], "b": panels[1], "c": values if start is None else start, "values": values, "flags": flags, "counts": counts,
-        "extremes": extremes, "numbers": tiling.numbers_of(way, planned), "integers": integers, "floats": floats,
+        "extremes": extremes, "numbers": tiling.numbers_of(way, planned),
     }  # fmt: skip
     run = generated.Job(
         what,
-        arrays,
+        arrays | way.rounding,
         {
             "tiles": units, "panels": len(panels[0]), "length": planned.length, "wide": shape[1], "rows": size[0], "columns": size[1],
-            "has_c": int(start is not None), "nan_flags": tiling.nan_flags_of(way), "index": place.first, "row_stride": place.row_stride,
-            "column_stride": place.column_stride, "width": way.site.width, "key": random.key, "stream": random.stream,
-        },
+            "has_c": int(start is not None), "nan_flags": tiling.nan_flags_of(way),
+        }
+        | way.address(place, random),
     )  # fmt: skip
 
     def work(first: int, last: int) -> int:

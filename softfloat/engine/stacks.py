@@ -429,7 +429,7 @@ def run_chains(
     if not _serves(way, operands, found, None):
         return None
     panels = Panels(of_a[:, 0], of_b[:, 0], begins[0], math.inf)
-    loop, _ = way.loop_of_chains(planned, place, random, length, chains)
+    loop = way.loop_of_chains(planned, place, random, length, chains)
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     arrays = *panels[:3], *(x.reshape(-1, x.shape[2]) for x in (values, raised))
 

@@ -138,6 +138,19 @@ class Way:
         fmt = self.site.format.spec
         return parameters.numbers(fmt, fmt, self.site.rule._replace(daz=False), CARRIER64)
 
+    @cached_property
+    def rounding(self) -> dict[str, Codes]:
+        """What the plain functions take, that round where 16 random bits do not tell."""
+        integers, floats = self.unflushed
+        return {"integers": integers, "floats": floats}
+
+    def address(self, place: Place, random: Random) -> dict[str, int]:
+        """Where the random numbers of outputs are."""
+        return {
+            "index": place.first, "row_stride": place.row_stride, "column_stride": place.column_stride, "width": self.site.width,
+            "key": random.key, "stream": random.stream,
+        }  # fmt: skip
+
     @property
     def results(self) -> type | None:
         """The type of results that are codes, of 16 bits or float32's; None if loops make values of the carrier."""
@@ -265,12 +278,6 @@ class Drawn(Way):
             wide=self.wide,
         )
 
-    @cached_property
-    def rounding(self) -> dict[str, Codes]:
-        """What the plain functions take, that round where 16 random bits do not tell."""
-        integers, floats = self.unflushed
-        return {"integers": integers, "floats": floats}
-
     def sum(self, layout: str, counting: bool, alone: bool = False) -> Any:
         """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
         stage = self.stage
@@ -279,20 +286,15 @@ class Drawn(Way):
         shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
         return descriptions().Sum(self.operation, stage, counting, layout, *shape)
 
-    def address(self, place: Place, random: Random) -> dict[str, int]:
-        """Where the random numbers of outputs are."""
-        return {
-            "index": place.first, "row_stride": place.row_stride, "column_stride": place.column_stride, "width": self.site.width,
-            "key": random.key, "stream": random.stream,
-        }  # fmt: skip
-
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
         return self._looped(planned, place, random, planned.length, 1), ()
 
-    def loop_of_chains(self, planned: Program, place: Place, random: Random, length: int, chains: int) -> Loop:
+    def loop_of_chains(
+        self, planned: Program, place: Place, random: Random, length: int, chains: int
+    ) -> Callable[..., None]:
         """The loop for operands of several chains, of so many products in all; `planned` is the program of the first."""
-        return self._looped(planned, place, random, length, chains), ()
+        return self._looped(planned, place, random, length, chains)
 
     @property
     def counts(self) -> bool:
