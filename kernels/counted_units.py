@@ -36,8 +36,7 @@ def _narrow(unit):
 def slots_of(unit):
     """What these steps note beside the running sum."""
     if unit.kind in ONE_BY_ONE:
-        overflows = unit.kind == "fixed" or (unit.kind == "compensated" and not unit.short)
-        return COUNTS, LEAST, GREATEST, *units.slots_of(unit), *(OVERFLOWED,) * overflows
+        return COUNTS, LEAST, GREATEST, *units.slots_of(unit), *(OVERFLOWED,) * (unit.kind == "fixed")
     narrow = _narrow(unit)
     return COUNTS, LEAST, GREATEST, *(UNDERFLOW, *(OVERFLOW,) * unit.saturate, OVERFLOWED) * narrow
 
@@ -174,25 +173,19 @@ def counted_fixed_step(unit, of_nan):
     return units.fixed_unit_step(unit, False, noted)
 
 
-def counted_compensated_step(unit, of_nan):
-    """A turn of `Compensated`."""
-    return _with_inexact(units.compensated_step(unit._replace(counted=True), True))
-
-
 STEPS = {
     "aligned": counted_aligned_step,
     "exact": counted_exact_step,
     "pairs": counted_pairs_step,
     "fixed": counted_fixed_step,
-    "compensated": counted_compensated_step,
 }
-ONE_BY_ONE = "pairs", "fixed", "compensated"
+ONE_BY_ONE = "pairs", "fixed"
 """Kinds whose turns have no stores."""
 
 
 def turns_at_once(unit):
     """Turns whose counts have room in one word."""
-    bits = COUNT_BITS[32 if unit.kind in ("pairs", "compensated") else 64]
+    bits = COUNT_BITS[32 if unit.kind == "pairs" else 64]
     additions = 2 * (unit.group + 1) if unit.kind in ONE_BY_ONE else 2 * unit.blocks
     return max((1 << bits) // additions, 1)
 
@@ -216,8 +209,6 @@ def counted_unit_loop(unit, of_nan):
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end = opening(carrier, COUNTED_SLOTS), kind.end
     every = counting_tile(kind, of_nan)
-    neumaier = unit.kind == "compensated" and unit.method == "neumaier"
-    final = kind.last() if neumaier else every
     single = carrier is np.float32
     draws = getattr(unit, "stored", "") == "drawn"
     at_once = DRAWN_TURNS if draws else turns_at_once(unit)
@@ -247,8 +238,6 @@ def counted_unit_loop(unit, of_nan):
                 a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
                 every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, state, numbers, some)
                 take_counts(happened, cells, not single)
-            if neumaier:
-                final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
             end(state, flat_values, flat_flags, place, wide, nan_flags)
             tell(state, happened, ROWS, i * ROWS, j, lanes, counts, extremes)
 

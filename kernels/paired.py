@@ -2,12 +2,10 @@
 
 The tiles of `tiles` share: a number of a for a whole row, a vector of b for a whole column. Sums along an axis, dot products one
 by one, matrices times vectors and depthwise convolutions have no such grid. Here a tile is a stretch of outputs; every row
-takes a vector of a, and one of b, or where all outputs share b, one number. The steps are those of `tiles`.
+takes a vector of a, and one of b, or where all outputs share b, one number. The steps are those of `tiles`'s blocks and of units.
 
 Operands are read by `gathered.gather`, some of k and some of the outputs at a time.
 """
-
-from functools import cache
 
 import numpy as np
 from llvmlite import ir
@@ -26,7 +24,6 @@ from .accumulate import (
 from .gathered import TURNS
 from .jit import copy_row, fill_row, flat, kernel, row, viewed
 from .lanes import Tile, tile
-from .one_by_one import STEPS, note_inexact, rounded_sum, single_sum
 from .rounding import target_of
 from .steps import (
     INEXACT,
@@ -46,12 +43,9 @@ from .vectors import LANES, ROWS, load
 class Paired(Tile):
     """Both operands are vectors, of each row."""
 
-    reading = ""
-
     def _vector(self, pointers, row, product, plane):
         where = self._at(self.rows * self.lanes * self.block, product * self.rows * self.lanes, row, self.lanes)
-        vector = load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
-        return vector if vector.is_float else vector.singles(self.reading)
+        return load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
 
     def a(self, row, product=0, plane=0):
         """The numbers of a row for a product of the block."""
@@ -97,13 +91,6 @@ class Lone(Shared):
 LAYOUTS = {"paired": Paired, "shared": Shared, "lone": Lone}
 
 
-@cache
-def laid(layout, reading):
-    """The layout whose panels hold codes, "half" or "bfloat16", which are read at each turn: half as many bytes. Or numbers, with ""."""
-    kind = LAYOUTS[layout]
-    return type(f"{kind.__name__}_{reading}", (kind,), {"reading": reading}) if reading else kind
-
-
 LONE_LANES = 4
 """Of the smallest vector that CPUs have."""
 
@@ -122,34 +109,14 @@ def recording(step):
     return recorded
 
 
-def add_step(manner, watchful):
-    """A number that the format has, added: a product with 1. Sums that are tiny are exact."""
-    single = manner.family.startswith("float32")
-
-    def step(tile, row, state):
-        c, term = state[VALUE], tile.a(row)
-        if not single:
-            state[VALUE] = rounded_sum(tile, c, term, state, manner, watchful)
-            return state
-        state[VALUE], lost = single_sum(tile, term, c, manner)
-        if watchful:
-            note_inexact(state, lost)
-        return state
-
-    return step
-
-
 def _steps(kind, block, options):
     """(maker of a step, what it takes before `watchful`, what it notes) of a kind of `chain`."""
     if kind == "unit":
         (unit,) = options
         return MAKERS[unit.kind], options, tuple(slot for slot in slots_of(unit) if slot < SLOTS)
-    if kind == "exact":
-        stored, saturate = options[2:]
-        slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * bool(stored and saturate)
-        return exact_step, (*options, True), slots
-    (manner,) = options
-    return add_step if kind == "add" else STEPS[kind, manner.family], (manner,), manner.slots
+    stored, saturate = options[2:]
+    slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * bool(stored and saturate)
+    return exact_step, (*options, True), slots
 
 
 @row
@@ -172,12 +139,11 @@ def flags_of(value, inexact, underflow, overflow, nan_flags):
 
 
 @jit.once
-def chain(kind, carrier, block, planes, layout, reading, records, *options):
+def chain(kind, carrier, block, planes, layout, records, *options):
     """loop(state, a, b, kept, numbers): further products for every panel's outputs.
 
-    `kind` is an operation of STEPS, or "add", which takes a alone, with a Manner as its option; "exact", with
-    those of the step; or "unit", with a description of `units`. In the layout "paired", a
-    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. `reading`: as `laid` says. state is
+    `kind` is "exact", with the options of the step, or "unit", with a description of `units`. In the layout "paired", a
+    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. state is
     (panels, SLOTS * cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
     there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).
     """
@@ -189,7 +155,7 @@ def chain(kind, carrier, block, planes, layout, reading, records, *options):
         tile(
             ("paired", kind, options, watches, records), wrap(make(*known, watches)), carrier,
             (VALUE, *((INEXACT,) if watches else ()), *noted), fields, block, planes,
-            kind=laid(layout, reading), rows=rows, lanes=lanes,
+            kind=LAYOUTS[layout], rows=rows, lanes=lanes,
         )
         for watches in (True, False)
     )  # fmt: skip

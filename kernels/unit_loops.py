@@ -4,7 +4,6 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE
-from .compensated import ERRORS, compensated_step
 from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, viewed
 from .lanes import closing, everywhere, opening, starting, tile
 from .noise import filling
@@ -35,21 +34,6 @@ from .vectors import LANES, ROWS, STEPS_OF_A_BLOCK
 FRACTION = 2.0**-16  # what the last of 16 random bits is worth
 EVERY_MAGNITUDE = (1 << 63) - 1
 """What no sign is among, in the bits of float64."""
-WRONG = 128
-"""The flag of an output that the plain loop has to do."""
-
-
-def unit_flags(compensated):
-    """Outputs' flags; of compensated sums, what is not finite is left to the plain loop."""
-
-    def flags(state, nan_flags):
-        found = flags_of(state, nan_flags)
-        if compensated:
-            fine = (state[VALUE].magnitude() < np.inf) & (state[ERRORS].magnitude() < np.inf)
-            found = fine.choose(found, (nan_flags & 0) | WRONG)
-        return found
-
-    return flags
 
 
 class Kind:
@@ -57,15 +41,14 @@ class Kind:
 
     def __init__(self, unit, **layout):
         self.layout = layout
-        single = unit.kind in ("pairs", "compensated")
+        single = unit.kind == "pairs"
         self.unit, self.carrier = unit, np.float32 if single else np.float64
         self.integer = np.int32 if single else np.int64
         self.planes, self.lanes = 1 + (unit.kind == "aligned"), LANES[self.carrier]
         self.parameters = Numbers._fields if single else UnitNumbers._fields
-        compensated = unit.kind == "compensated"
-        seen = (VALUE, INEXACT, *(slot for slot in (UNDERFLOW, OVERFLOW, ERRORS) if slot in slots_of(unit)))
+        seen = (VALUE, INEXACT, *(slot for slot in (UNDERFLOW, OVERFLOW) if slot in slots_of(unit)))
         self.begin = opening(self.carrier, max((INEXACT, *slots_of(unit))) + 1)
-        self.end = closing(self.carrier, unit_flags(compensated), seen)
+        self.end = closing(self.carrier, flags_of, seen)
         self.all_inexact = everywhere(self.carrier, INEXACT)
         self.cells = ROWS * self.lanes
 
@@ -83,10 +66,6 @@ class Kind:
         unit = self.unit
         make, more = MAKERS[unit.kind], slots_of(unit)
         return (self.tile("turn", make(unit, watches), watches, more, unit.group) for watches in (True, False))
-
-    def last(self):
-        """The loop of what compensated sums add in the end."""
-        return self.tile("last", compensated_step(self.unit._replace(last=True), True), True, slots_of(self.unit))
 
     def phases(self):
         """The loops of a long block: of what comes before its terms, of their powers of two, of what comes once these are known; of terms
@@ -125,8 +104,6 @@ def summing_one_by_one(unit):
     carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
     begin, end, all_inexact = kind.begin, kind.end, kind.all_inexact
     watchful, brief = kind.turns()
-    neumaier = unit.kind == "compensated" and unit.method == "neumaier"
-    final = kind.last() if neumaier else watchful
     watched, soon, state_size = max(WATCH // group, 1), max(SOON // group, 1), SLOTS * cells
     start = kind.start(soon)
 
@@ -166,8 +143,6 @@ def summing_one_by_one(unit):
                 done += count
                 a_at += count * group * ROWS
                 b_at += count * group * lanes
-            if neumaier:
-                final(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
             end(state, flat_values, flat_flags, place, wide, nan_flags)
             product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
 

@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .compensated import ERRORS, compensated_step
 from .steps import (
     AT_ONCE,
     COUNTED_SLOTS,
@@ -627,15 +626,12 @@ MAKERS = {
     "aligned": aligned_unit_step,
     "exact": exact_unit_step,
     "fixed": fixed_unit_step,
-    "compensated": compensated_step,
 }
 """What writes the turns of a unit's kind."""
 
 
 def slots_of(unit):
     """What a unit's steps note beside the running sum and INEXACT."""
-    if unit.kind == "compensated":
-        return (*unit.manner.slots, ERRORS)
     if unit.kind == "fixed":
         return (OVERFLOW,)
     if unit.kind == "pairs":

@@ -1,4 +1,5 @@
 """Arithmetics: the words of an order, each one rounding: `product`, `total` and `fused`, which make the sum, and `plus`, which does not.
+Nor do `exactly` and `close`, whose sums are numbers of the format if they are rounded to nearest, those of `close` unless they overflow.
 
 `Careful` has every bit that decides, but for random bits after the first 16, where it leaves outputs open. `Quick` rounds by the CPU, and notes
 whether that may be wrong. `Whole`, of one output, has all random bits, by the plain functions.
@@ -7,18 +8,32 @@ whether that may be wrong. `Whole`, of one output, has all random bits, by the p
 import numpy as np
 
 from ..accumulate import PRODUCT, RUNNING
-from ..one_by_one import HARMLESS, in_direction, product_to_draw, settling, single_product, single_sum
+from ..counting_steps import counting_watches
+from ..fast import has_feature
+from ..one_by_one import HARMLESS, in_direction, product_to_draw, settling, single_fused, single_product, single_sum
 from ..quick_steps import (
     AROUND,
+    HALF_TIE,
+    HALF_WATCHES,
+    LAST_BIT,
+    directed,
     draw_went_wrong,
     drawn_from,
     drawn_product,
     drawn_watches,
+    from_below,
+    is_settled,
     lift_of,
+    out_of_lifted,
     quick_settling,
+    quickly,
     quickly_drawn,
     read_as_zero,
+    round_half_bits,
+    watch_half,
 )
+from ..quick_steps import watches as deterministic_watches
+from ..quick_steps import went_wrong as deterministic_went_wrong
 from ..steps import (
     INEXACT,
     ONE,
@@ -70,9 +85,17 @@ class Arithmetic:
         """A number as a sum reads it."""
         return x if self.stage.single else without_subnormals(self.turn, x, self.stage)
 
+    def exactly(self, x, y):
+        """x + y, which is a number of the format if it is rounded to nearest, and nothing is flushed."""
+        return x + y if self.stage.keeps_errors else self.plus(x, y)
+
+    def close(self, x, y):
+        """The same, unless it overflows; of formats that are no part of float32 only `lifted` ones do so by themselves."""
+        return self.exactly(x, y) if self.stage.single or self.turn.lift > 1 else self.plus(x, y)
+
 
 class Careful(Arithmetic):
-    """Deterministic, to formats that float32 has bits to spare for."""
+    """Deterministic, to formats that float32 has bits to spare for. Halves may be lifted, to nearest where nothing is flushed."""
 
     def product(self, a, b):
         """a * b, rounded."""
@@ -80,33 +103,59 @@ class Careful(Arithmetic):
         exact = exact_product(self.turn, a, b, manner)
         found = rounded(self.turn, exact, self.state, manner, False)
         self.observer.rounding(self.state, found.apart_from(exact))
-        return found
+        return found if self.turn.lift == 1.0 else found * self.turn.lift
 
     def total(self, x, y):
         """x + y, rounded. Only flushing makes a sum tiny and inexact."""
-        turn, manner = self.turn, self.stage.manner
         x, y = self.read(x), self.read(y)
-        error = None
-        if turn.directed and self.observer.looks:
-            s = exact_sum(turn, y, x, manner)
-        elif manner.nearest:  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
-            s, error = sum_and_error(x, y)
-        elif turn.directed:
-            s = in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding])
-        else:
-            s = exact_sum(turn, y, x, manner)
-        unbounded = rounded(turn, s, self.state, manner, False, may_underflow=manner.ftz, bound=False)
-        found = bounded(turn, unbounded, self.state, manner)
-        self.observer.addition(self.state, self._added(x, s, error, unbounded, found))
+        return self._added(x, *self._sum(x, y), self.stage.ftz)
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once."""
+        c = self.read(c)
+        return self._added(c, exact_fma(self.turn, a, b, c, self.stage.manner), None, True)
+
+    def plus(self, x, y):
+        """x + y, rounded."""
+        s, error = self._sum(self.read(x), self.read(y))
+        _, found = self._rounded(s, self.stage.ftz)
+        self.observer.rounding(self.state, self._lost(s, error, found))
         return found
 
-    def _added(self, x, s, error, unbounded, found):
-        lost = found.apart_from(s) if error is None else found.apart_from(s) | error.nonzero()
+    def _sum(self, x, y):
+        """(a sum that rounds as the exact one does, what it lost; None if that is in its last bit, or nobody looks)."""
+        turn, manner = self.turn, self.stage.manner
+        if manner.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
+            return sum_and_error(x, y)  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
+        if turn.directed and not self.observer.looks:
+            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding]), None
+        return exact_sum(turn, y, x, manner), None
+
+    def _rounded(self, s, may_underflow):
+        """(rounded as if exponents had no end, rounded)."""
+        turn, manner = self.turn, self.stage.manner
+        if turn.lift > 1:
+            return (round_half_bits(s),) * 2
+        unbounded = rounded(turn, s, self.state, manner, False, may_underflow=may_underflow, bound=False)
+        return unbounded, bounded(turn, unbounded, self.state, manner)
+
+    @staticmethod
+    def _lost(s, error, found):
+        return found.apart_from(s) if error is None else found.apart_from(s) | error.nonzero()
+
+    def _added(self, x, s, error, may_underflow):
+        """s, rounded, which is what was added to x."""
+        unbounded, found = self._rounded(s, may_underflow)
+        lost, most = self._lost(s, error, found), np.inf
         if found is unbounded and not self.stage.daz:  # overflows are infinities
-            return Addition(x, found, lost, lost & (found.magnitude() >= np.inf))
-        over = (unbounded.magnitude() > self.turn.parameter("largest")) & (s.magnitude() < np.inf)
+            self.observer.addition(self.state, Addition(x, found, lost, lost & (found.magnitude() >= most)))
+            return found
+        over = (unbounded.magnitude() > self.turn.parameter("largest")) & (s.magnitude() < most)
         changed = s.differs(x) if error is None else s.differs(x) | error.nonzero()
-        return Addition(x, self.read(found), over | lost & (s.magnitude() < np.inf), over, changed)
+        self.observer.addition(
+            self.state, Addition(x, self.read(found), over | lost & (s.magnitude() < most), over, changed)
+        )
+        return found
 
 
 class CarefulSingle(Arithmetic):
@@ -122,7 +171,20 @@ class CarefulSingle(Arithmetic):
 
     def total(self, x, y):
         """x + y, rounded."""
+        return self._added(x, *single_sum(self.turn, x, y, self.stage.manner))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once."""
+        return self._added(c, *single_fused(self.turn, a, b, c, self.stage.manner))
+
+    def plus(self, x, y):
+        """x + y, rounded."""
         s, lost = single_sum(self.turn, x, y, self.stage.manner)
+        self.observer.rounding(self.state, lost)
+        return s
+
+    def _added(self, x, s, lost):
+        """s, which is what was added to x, and where that lost something."""
         if not self.turn.directed:  # where the CPU does not say so itself that a sum with an infinity is exact
             lost = lost & (x.magnitude() < np.inf)
         self.observer.addition(self.state, Addition(x, s, lost, lost & (s.magnitude() >= np.inf)))
@@ -217,6 +279,70 @@ class CarefulSingleDraws(Arithmetic):
         """s + error, rounded, which is what was added to x; a `sure` error is all that s lacks."""
         found = self._settled(s, error, self.one_and_random(RUNNING), sure)
         self.observer.addition(self.state, Addition(x, found, error.nonzero()))
+        return found
+
+
+class Quick(Arithmetic):
+    """Deterministic, rounded by the CPU to float32 first, and then by its bits; what may be wrong is noted in slots of the state."""
+
+    def operands(self, place):
+        """The factors of a product, the second of which is lifted."""
+        a, b = super().operands(place)
+        return a, b if self.turn.lift == 1.0 else b * self.turn.lift
+
+    def _rounded(self, s, operation, below=False, settled=None, alone=True):
+        """s rounded again; `settled`: the first rounding does no harm, as it does not to sums of some operations."""
+        manner, lifted = self.stage.manner, self.turn.lift > 1
+        if self.observer.looks:  # to odd
+            if manner.family == "half" and manner.nearest:
+                watch_half(s.bits() | 1, self.state)
+                return round_half_bits(s)
+            return quickly(self.turn, s, self.state, manner._replace(noted=True), True)
+        settled = is_settled(self.turn, operation, manner) if settled is None else settled
+        return quickly(self.turn, s, self.state, manner, settled, below, lifted, alone)
+
+    def product(self, a, b):
+        """a * b, rounded."""
+        manner = self.stage.manner
+        exact = exact_product(self.turn, a, b, manner)
+        alone = is_settled(self.turn, "mul_add", manner)
+        found = self._rounded(exact, "mul_add", settled=True, alone=alone)
+        self.observer.rounding(self.state, found.apart_from(exact))
+        return found
+
+    def total(self, x, y):
+        """x + y, rounded."""
+        turn, manner = self.turn, self.stage.manner
+        if self.observer.looks:
+            s = exact_sum(turn, y, x, manner)
+        else:
+            s = directed(turn, manner, lambda direction: y.plus_toward(direction, x)) or x + y
+        return self._added(x, s, self._rounded(s, "mul_add"))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once."""
+        turn, manner = self.turn, self.stage.manner
+        below = from_below(turn, "fma", manner) and turn.lift > 1
+        if self.observer.looks:
+            s = exact_fma(turn, a, b, c, manner)
+        elif below:
+            s = a.fused_toward("zero", b, c)
+        else:
+            s = directed(turn, manner, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
+        return self._added(c, s, self._rounded(s, "fma", below))
+
+    def mended(self, c, y):
+        """A fused sum in halves, to nearest, of which ties went up: those of exact sums go to even.
+
+        A sum is exact, and tied, where both directions give what is half a unit below y.
+        """
+        a, b = self.operands(0)
+        low, high = (a.fused_toward(direction, b, c).bits() for direction in ("down", "up"))
+        tie = y.bits() - HALF_TIE
+        return (low.equals(tie) & high.equals(tie)).choose(y.bits() & ~LAST_BIT, y.bits()).floats()
+
+    def _added(self, x, s, found):
+        self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
         return found
 
 
@@ -331,16 +457,22 @@ def careful(stage):
     return CarefulSingle if stage.single else Careful
 
 
-def quick(stage):
-    """The quick one, if there is one."""
-    if not stage.draws:
+def quick(stage, order, counts):
+    """The quick one, if there is one: of sums rounded to nearest, those of products that are rounded, and of bfloat16, are quick with care."""
+    if stage.draws:
+        return QuickSingleDraws if stage.single else QuickDraws
+    plain = stage.manner.nearest and not (stage.daz or stage.ftz)
+    if stage.single or order.compensates or (plain and not counts and not (order.fuses and stage.family != "bfloat16")):
         return None
-    return QuickSingleDraws if stage.single else QuickDraws
+    return Quick
 
 
-def lift(stage, observer):
-    """What a quick one may multiply sums by: halves by as much as tells small ones from zero for one instruction less."""
-    return lift_of(stage.family) if stage.draws and not observer.looks else 1.0
+def lift(stage, order, observer):
+    """What sums may be multiplied by: halves by as much as tells small ones from zero for one instruction less. With care, where nothing is
+    flushed to nearest, their overflow is float32's then."""
+    if order.compensates and not stage.draws:
+        return lift_of(stage.family) if stage.keeps_errors and not stage.wide else 1.0
+    return 1.0 if observer.looks else lift_of(stage.family)
 
 
 def unfit(stage):
@@ -351,13 +483,29 @@ def unfit(stage):
     return read_as_zero if stage.daz else None
 
 
-def watches(stage, lifted=False):
+def watches(stage, counts, lifted=False):
     """The slots that a quick one watches with, and the bits they begin with."""
-    return drawn_watches(stage.family, lifted)
+    if stage.draws:
+        return drawn_watches(stage.family, lifted)
+    if counts:
+        return counting_watches(stage.manner)
+    return HALF_WATCHES if stage.family == "half" and not lifted else deterministic_watches(stage.manner)
 
 
 def went_wrong(stage, counts, fuses=False, lifted=False):
     """wrong(turn, state): whether what a quick one has noted says so, as a bit. Where it `fuses` wide products, float32's errors are rounded."""
+    if not stage.draws:
+        return deterministic_went_wrong(stage.manner, ("fma" if fuses else "mul_add") if lifted else None)
     return draw_went_wrong(
         stage.family, (lambda _: AROUND) if counts else drawn_from, not (fuses and stage.wide), lifted
     )
+
+
+def mends(stage, order, counts, lifted):
+    """Whether ties that went wrong are all that goes wrong, mostly, and are put right by themselves: of halves where the CPU has directions."""
+    return lifted and not (stage.draws or counts) and order.fuses and stage.manner.nearest and has_feature("avx512f")
+
+
+def fails_beyond_ties(turn, state):
+    """Whether more went wrong than ties, as a bit."""
+    return out_of_lifted(state, 0)

@@ -33,6 +33,11 @@ class Stage(NamedTuple):
         return self.family.startswith("float32")
 
     @property
+    def keeps_errors(self):
+        """Whether what an addition loses is a number of the format: to nearest, where nothing is flushed (Knuth's and Dekker's sums)."""
+        return self.rounding == "nearest_even" and not (self.daz or self.ftz)
+
+    @property
     def rounds_products(self):
         """Whether products are rounded: float32 has those that are not wide."""
         return self.wide or not self.single
@@ -57,6 +62,8 @@ class Sum(NamedTuple):
     layout: str
     rows: int
     lanes: int
+    reading: str = ""
+    """Of codes "half" or "bfloat16", which operands of outputs' own lie there as; else they are numbers."""
 
     @property
     def cells(self):

@@ -1,13 +1,12 @@
 """Sums in order, one product after the other: some turns of a tile at a time, rows side by side.
 
-Turns are done quickly, and what may be wrong again with care. What 16 random bits leave open, even so, is done once more with all of them:
-then the turns of that output, from the state before them.
+Turns are done quickly where that is less work, and what may be wrong again with care. What 16 random bits leave open, even so, is done once
+more with all of them: then the turns of that output, from the state before them. Whether anything is inexact is looked at until everything is.
 """
 
-from llvmlite import ir
 
 from ..accumulate import PRODUCT, RUNNING
-from ..steps import LEFT_OPEN, OVERFLOWED, VALUE
+from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
 from .language import LONG, SINGLE, WORD, Code, Int
 from .loop import SLOTS, Driver, Maker, Turn
@@ -15,72 +14,104 @@ from .loop import SLOTS, Driver, Maker, Turn
 REST, VAIN = 512, 4
 """Turns that are not tried quickly after some of which more than one in so many had to be done again."""
 CAREFULLY = 2
-"""Rows of a tile that are written side by side where turns are done with care: more take longer to compile, and hardly less to run."""
+"""Rows of a tile that are written side by side where turns that draw are done with care: more take longer to compile, and hardly less to run."""
+WATCH = 8
+"""Turns, at most, between two looks whether everything is inexact; before the first look one, between the next ever more."""
 
 
 class InOrder(Maker):
-    """All code of a sum in order, whose roundings draw."""
+    """All code of a sum in order."""
 
     def __init__(self, what):
         super().__init__(what)
-        self.piece, self.slots = self.order.subtree, (*self.carried, *self.noted)
-        self.together = min(self.order.together >> what.counts, what.rows) or 1  # registers
-        self.careful = self._careful()
-        self.quick = self._quick()
-        self.whole_turns = {"turn": self.whole("turn", self.piece)}
+        self.piece, self.slots, stage = self.order.subtree, (*self.carried, *self.noted), self.stage
+        together = self.order.together if stage.draws else what.rows
+        self.together = min(together >> what.counts, what.rows) or 1  # registers
+        exact = self.order.compensates and not stage.draws
+        self.lift = arithmetics.lift(stage, self.order, self.silent) if exact or what.layout == "grid" else 1.0
+        self.careful_lift = self.lift if exact else 1.0
+        self.looking = self.brief = self._careful("looking", self.observer, self.piece)
+        if not (stage.draws or what.counts):
+            self.brief = self._careful("brief", self.silent, self.piece)
+        quick = arithmetics.quick(stage, self.order, what.counts)
+        self.quick = self._quick(quick) if quick else self.brief
+        adds = self.order.last if what.layout == "grid" else None
+        self.last = self._careful("last", self.observer, adds) if adds else None
+        if stage.draws:
+            self.whole_turns = {"turn": self.whole("turn", self.piece)}
         (_Grid if what.layout == "grid" else _Panels)(self)
 
     def _opened(self, name, returned):
         """Code of a function, and what it is called with: places of operands and random numbers, state, numbers of the call; the first row and
-        the one after the last; turns, how far apart their random numbers are, what cuts them, and where those of sums and products begin."""
-        function = self.function(name, returned, *[SINGLE.as_pointer()] * 5, *[LONG] * 7)
+        the one after the last; turns, how far apart their random numbers are, what cuts them, and where those of sums and products begin.
+
+        Where nothing is drawn, the place of random numbers is one for states after each turn, and these are so far apart, if they are kept.
+        """
+        kinds = *self.elements.values(), SINGLE, SINGLE, SINGLE
+        function = self.function(name, returned, *(kind.as_pointer() for kind in kinds), *[LONG] * 7)
         code = Code(function, self.sum.lanes)
         places = dict(zip(("a", "b", "noise", "state", "numbers"), function.args, strict=False))
         return code, places, *(Int(code.builder, x) for x in function.args[5:])
 
-    def _turn(self, code, places, at, k, apart, mask):
+    def _turn(self, code, places, at, piece, k, apart, mask):
         """What makes the Turn of a row, so many turns later."""
-        later, now = self.ahead(code, places, at, self.piece, k, apart)
+        later, now = self.ahead(code, places, at, piece, k, apart)
         return lambda row: Turn(code, self, later, row, now, places["numbers"], self.masks(mask))
 
-    def _careful(self):
-        """Code of some turns with every bit that decides, but for random ones after the first 16."""
-        code, places, first, last, count, apart, mask, running, product = self._opened("careful", ir.VoidType())
-        at = {RUNNING: running, PRODUCT: product}
-        together = min(CAREFULLY, self.sum.rows)
+    def _scaled(self, slot, x, factor):
+        """What a slot holds, times a power of two if it is a sum."""
+        return x * factor if slot in (*self.order.slots, LEAST, GREATEST) and factor != 1.0 else x
+
+    def _careful(self, name, observer, piece):
+        """Code of some turns with every bit that decides, but for random ones after the first 16. It returns 0: none was done again."""
+        code, places, first, last, count, apart, mask, running, product = self._opened(name, LONG)
+        stage, at = self.stage, {RUNNING: running, PRODUCT: product}
+        lift = self.careful_lift
+        together = min(CAREFULLY, self.sum.rows) if stage.draws else self.together
+        slots = [slot for slot in self.slots if slot != INEXACT or observer.looks]
         with code.loop((last - first) // together) as group:
             rows = [first + group * together + n for n in range(together)]
-            cells = {(slot, n): self.place(slot, row) for slot in self.slots for n, row in enumerate(rows)}
-            held = {cell: code.variable(code.load(places["state"], where)) for cell, where in cells.items()}
+            cells = {(slot, n): self.place(slot, row) for slot in slots for n, row in enumerate(rows)}
+            held = {
+                cell: code.variable(self._scaled(cell[0], code.load(places["state"], where), lift))
+                for cell, where in cells.items()
+            }
+
+            def put(pointer, cells=cells, held=held):
+                for cell, where in cells.items():
+                    code.store(self._scaled(cell[0], held[cell].get(), 1 / lift), pointer, where)
+
             with code.loop(count) as k:
-                make = self._turn(code, places, at, k, apart, mask)
+                make = self._turn(code, places, at, piece, k, apart, mask)
                 for n, row in enumerate(rows):
-                    own = {slot: held[slot, n].get() for slot in self.slots}
-                    self.row(make(row), self.piece, arithmetics.careful(self.stage), self.observer, own)
-                    for slot in self.slots:
+                    own, turn = {slot: held[slot, n].get() for slot in slots}, make(row)
+                    turn.lift = lift
+                    self.row(turn, piece, arithmetics.careful(stage), observer, own)
+                    for slot in slots:
                         held[slot, n].set(own[slot].floats())
-            for cell, where in cells.items():
-                code.store(held[cell].get(), places["state"], where)
-        code.builder.ret_void()
+                if not stage.draws:  # which have their state kept once it is settled
+                    with code.when(apart.differs(0), rarely=True):
+                        kept = code.at(places["noise"], k * apart)
+                        put(kept)
+                        for row in () if observer.looks else rows:
+                            code.store(code.everywhere(1.0), kept, self.place(INEXACT, row))
+            put(places["state"])
+        code.builder.ret(code.int(0).value)
         return code.builder.function
 
-    def _quick(self):
+    def _quick(self, arithmetic):
         """Code of some turns of rows side by side; it returns how often such had to be done with care."""
         code, places, first, last, count, apart, mask, running, product = self._opened("quick", LONG)
         at, again, stage = {RUNNING: running, PRODUCT: product}, code.variable(code.int(0)), self.stage
-        together, state = self.together, places["state"]
+        together, state, lift = self.together, places["state"], self.lift
         carried = [slot for slot in self.carried if slot != OVERFLOWED]  # nothing overflows here
-        lift = arithmetics.lift(stage, self.silent) if self.sum.layout == "grid" else 1.0
         unfit, numbers = arithmetics.unfit(stage), places["numbers"]
         wrong = arithmetics.went_wrong(stage, self.sum.counts, self.order.fuses, lift > 1)
+        mends = arithmetics.mends(stage, self.order, self.sum.counts, lift > 1)
         begins = {
             slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
-            for slot, bits in arithmetics.watches(stage, lift > 1).items()
+            for slot, bits in arithmetics.watches(stage, self.sum.counts, lift > 1).items()
         }
-
-        def scaled(slot, x, factor):
-            return x * factor if slot in self.order.slots and factor != 1.0 else x
-
         with code.loop((last - first) // together) as group:
             top = first + group * together
             cells = {(slot, n): self.place(slot, top + n) for slot in carried for n in range(together)}
@@ -90,7 +121,7 @@ class InOrder(Maker):
             def take(cells=cells, held=held, refused=refused):
                 found = {cell: code.load(state, where) for cell, where in cells.items()}
                 for (slot, n), x in found.items():
-                    held[slot, n].set(scaled(slot, x, lift))
+                    held[slot, n].set(self._scaled(slot, x, lift))
                 if unfit is not None:
                     turn = Turn(code, self, places, 0, at, numbers, self.masks(mask))
                     sums = [x for (slot, _), x in found.items() if slot in self.order.slots]
@@ -98,26 +129,43 @@ class InOrder(Maker):
 
             def put(values, cells=cells):
                 for (slot, n), where in cells.items():
-                    code.store(scaled(slot, values[slot, n], 1 / lift), state, where)
+                    code.store(self._scaled(slot, values[slot, n], 1 / lift), state, where)
 
             take()
             with code.loop(count) as k:
                 before, seen = {cell: x.get() for cell, x in held.items()}, begins
-                make = self._turn(code, places, at, k, apart, mask)
+                make, words = self._turn(code, places, at, self.piece, k, apart, mask), []
                 for n in range(together):
                     own, turn = {slot: before[slot, n] for slot in carried} | seen, make(top + n)
                     turn.lift = lift
-                    self.row(turn, self.piece, arithmetics.quick(stage), self.silent, own)
+                    words.append(self.row(turn, self.piece, arithmetic, self.silent, own))
                     for slot in carried:
                         held[slot, n].set(own[slot].floats())
                     seen = {slot: own[slot].floats() for slot in begins}
-                with code.when(Int(code.builder, wrong(turn, seen)) | refused.get(), rarely=True):
+                failed = Int(code.builder, wrong(turn, seen)) | refused.get()
+
+                def redo(before=before, k=k, top=top, put=put, take=take):
                     put(before)
                     later, now = self.ahead(code, places, at, self.piece, k, apart)
                     given = later["a"], later["b"], places["noise"], state, numbers
-                    code.call(self.careful, *given, top, top + together, 1, apart, mask, now[RUNNING], now[PRODUCT])
+                    code.call(self.brief, *given, top, top + together, 1, apart, mask, now[RUNNING], now[PRODUCT])
                     take()
                     again.set(again.get() + 1)
+
+                def mend(before=before, words=words, held=held):
+                    for n, word in enumerate(words):
+                        held[VALUE, n].set(word.mended(before[VALUE, n], held[VALUE, n].get()))
+
+                with code.when(failed, rarely=True):
+                    if mends:
+                        beyond = Int(code.builder, arithmetics.fails_beyond_ties(turn, seen)) | refused.get()
+                        with code.builder.if_else(beyond.value) as (whole, ties):
+                            with whole:
+                                redo()
+                            with ties:
+                                mend()
+                    else:
+                        redo()
             put({cell: x.get() for cell, x in held.items()})
         code.builder.ret(again.get().value)
         return code.builder.function
@@ -128,11 +176,12 @@ class _Turns(Driver):
 
     def begin(self):
         """No turn is done."""
-        code, zero = self.code, self.code.int(0)
-        self.before = code.room(SLOTS * self.maker.sum.cells)
+        code, zero, draws = self.code, self.code.int(0), self.maker.stage.draws
+        self.before = code.room(SLOTS * self.maker.sum.cells) if draws else None
         self.known, self.rest, self.done = (code.variable(zero) for _ in range(3))
         self.known.set(code.int(self.maker.sum.counts))
-        self.noted = code.variable(code.int(1))  # what is noted may differ from what was copied
+        self.noted = code.variable(code.int(int(draws)))  # what is noted may differ from what was copied
+        self.beside = self.noise, self.call["apart"] if draws else zero
 
     def numbers(self, chain):
         """Where random numbers of both sites begin for the next turns of a chain."""
@@ -149,27 +198,49 @@ class _Turns(Driver):
                 mask = self.maker.masks(call["mask"])[site]
                 self.random(site, first, first + products * numbers[site], mask)
 
+    def count(self, state, left):
+        """How many turns are next, of so many that are left; what there is to know before them."""
+        code, maker, count = self.code, self.maker, self.call["at_once"].least(left)
+        if maker.sum.counts:
+            self.count_roundings(state, count * (maker.piece.numbers[RUNNING] + maker.piece.numbers[PRODUCT]))
+            return count
+        with code.when(self.known.get().same(0)):
+            self.known.set(self.all_inexact(state))
+        if maker.stage.draws:
+            return count
+        few = (self.done.get() | 1).least(WATCH).least(count)
+        return self.known.get().differs(0).choose(count, few)
+
     def some(self, a, b, state, chain, count):
         """So many turns, of operands and a state at these places."""
         code, call, maker = self.code, self.call, self.maker
-        if maker.sum.counts:
-            self.count(state, count * (maker.piece.numbers[RUNNING] + maker.piece.products))
-        else:
-            with code.when(self.known.get().same(0)):
-                self.known.set(self.all_inexact(state))
-        self._copy(state, self.before, maker.carried)
-        with code.when(self.noted.get().differs(0)):
-            self._copy(state, self.before, maker.noted)
+        if maker.stage.draws:
+            self._copy(state, self.before, maker.carried)
+            with code.when(self.noted.get().differs(0)):
+                self._copy(state, self.before, maker.noted)
         at, again = self.numbers(chain), code.variable(count)
-        given = a, b, self.noise, state, call["numbers"], 0, maker.sum.rows, count, call["apart"], call["mask"]
-        quickly = self.known.get().differs(0) & (self.done.get() >= self.rest.get())
+        beside, apart = self.beside
+        given = a, b, beside, state, call["numbers"], 0, maker.sum.rows, count, apart, call["mask"], at[RUNNING], at[PRODUCT]
+        known = self.known.get().differs(0)
+        quickly = known & (self.done.get() >= self.rest.get())
+        if not maker.stage.draws and maker.quick is not maker.brief:
+            quickly = quickly & apart.same(0)
         with code.builder.if_else(quickly.value) as (quick, careful):
             with quick:
-                again.set(code.call(maker.quick, *given, at[RUNNING], at[PRODUCT]))
+                again.set(code.call(maker.quick, *given))
                 with code.when(again.get() * VAIN > count * (maker.sum.rows // maker.together)):
                     self.rest.set(self.done.get() + REST)
             with careful:
-                code.call(maker.careful, *given, at[RUNNING], at[PRODUCT])
+                if maker.brief is maker.looking:
+                    code.call(maker.looking, *given)
+                else:
+                    with code.builder.if_else(known.value) as (brief, looking):
+                        with brief:
+                            code.call(maker.brief, *given)
+                        with looking:
+                            code.call(maker.looking, *given)
+        if not maker.stage.draws:
+            return
         self.noted.set((call["chains"] > 1).long() | again.get())
         places = {"a": a, "b": b, "below": state}
         turns = count, call["apart"], call["mask"], at[RUNNING], at[PRODUCT]
@@ -206,18 +277,24 @@ class _Grid(_Turns):
                 begins = code.load(call["c"], self.outputs + row * call["wide"])
                 code.store(begins, state(chain), maker.place(VALUE, row))
         with code.while_(lambda: self.done.get() < turns):
-            self.draw()
+            if maker.stage.draws:
+                self.draw()
+            count = code.variable(code.int(0))
             with code.loop(chains) as chain:
                 done = self.done.get()
-                count = call["at_once"].least((call["length"] - chain + chains - 1) // chains - done)
-                with code.when(count > 0):
+                left = (call["length"] - chain + chains - 1) // chains - done
+                with code.when(left > 0):
+                    count.set(self.count(state(chain), left))
                     a = code.at(call["a"], ((chain * call["panels"] + i) * turns + done) * rows)
                     b = code.at(
                         call["b"], (chain * call["wide"] + j * maker.sum.lanes) * turns + done * maker.sum.lanes
                     )
-                    self.some(a, b, state(chain), chain, count)
-            self.done.set(self.done.get() + call["at_once"])
+                    self.some(a, b, state(chain), chain, count.get())
+            self.done.set(self.done.get() + (call["at_once"] if maker.stage.draws else count.get()))
         with code.loop(chains) as chain:
+            if maker.last:
+                given = call["a"], call["b"], self.noise, state(chain), call["numbers"]
+                code.call(maker.last, *given, 0, rows, 1, 0, 0, 0, 0)
             if maker.sum.counts:
                 self.take_counts(state(chain))
             self.tell(state(chain), self.outputs + chain * call["panels"] * rows * call["wide"])
@@ -237,14 +314,19 @@ class _Panels(_Turns):
         )
         self.begin()
         with code.while_(lambda: self.done.get() < turns):
-            self.draw()
+            if maker.stage.draws:
+                self.draw()
             done = self.done.get()
+            count = self.count(state, turns - done)
             now = (code.at(x, done * strides.product) for x, strides in zip((a, b), maker.strides, strict=True))
-            self.some(*now, state, code.int(0), call["at_once"].least(turns - done))
-            with code.when(call["records"].differs(0)):
-                for slot in maker.slots:
-                    where = maker.place(slot)
-                    code.copy(code.at(state, where), code.at(call["kept"], done * size + where), maker.sum.cells)
-            self.done.set(self.done.get() + call["at_once"])
+            if not maker.stage.draws:
+                self.beside = code.at(call["kept"], done * size), call["records"] * size
+            self.some(*now, state, code.int(0), count)
+            if maker.stage.draws:
+                with code.when(call["records"].differs(0)):
+                    for slot in maker.slots:
+                        where = maker.place(slot)
+                        code.copy(code.at(state, where), code.at(call["kept"], done * size + where), maker.sum.cells)
+            self.done.set(self.done.get() + count)
         if maker.sum.counts:
             self.take_counts(state)

@@ -10,9 +10,9 @@ from llvmlite import ir
 
 from ..vectors import Vector
 
-BIT, BYTE, WORD, LONG = (ir.IntType(width) for width in (1, 8, 32, 64))
+BIT, BYTE, SHORT, WORD, LONG = (ir.IntType(width) for width in (1, 8, 16, 32, 64))
 SINGLE, DOUBLE = ir.FloatType(), ir.DoubleType()
-SIZES = {BYTE: 1, WORD: 4, LONG: 8, SINGLE: 4, DOUBLE: 8}
+SIZES = {BYTE: 1, SHORT: 2, WORD: 4, LONG: 8, SINGLE: 4, DOUBLE: 8}
 RARELY = 1, 100  # weights of branches
 CACHE_LINE = 64
 

@@ -64,4 +64,14 @@ class Shared(Own):
         return i, j
 
 
-LAYOUTS = {"grid": Grid, "own": Own, "shared": Shared}
+class Lone(Own):
+    """There is one output, in every lane."""
+
+    @staticmethod
+    def strides(rows, lanes):
+        """Those of a and of b."""
+        one = Strides(1, 0, 0)
+        return one, one
+
+
+LAYOUTS = {"grid": Grid, "own": Own, "shared": Shared, "lone": Lone}

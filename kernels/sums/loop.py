@@ -1,5 +1,6 @@
 """What the loops of all orders have in common: what an arithmetic sees of a turn, code of one output again, random numbers, counts."""
 
+import numpy as np
 from llvmlite import ir
 
 from ..accumulate import PRODUCT, RUNNING
@@ -24,7 +25,7 @@ from ..steps import (
 from ..tiles import flags_of
 from ..vectors import LANES, Vector
 from . import arithmetics, noise
-from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
+from .language import BYTE, DOUBLE, LONG, SHORT, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
 from .observers import Counts, Flags, Nobody
 from .orders import ORDERS
@@ -33,6 +34,7 @@ POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
     "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE,
 }  # fmt: skip
+"""What is at places that a call hands over; operands may lie there as codes."""
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
@@ -66,7 +68,8 @@ class Turn:
         code, pointer = self.code, self._places[which]
         where = code.int(self.row) * strides.row + place * strides.product
         if strides.column and code.lanes > 1:
-            return code.load(pointer, where)
+            found = code.load(pointer, where)
+            return found if pointer.type.pointee == SINGLE else found.singles(self._maker.sum.reading)
         return code.splat(code.get(pointer, where))
 
     def a(self, place):
@@ -137,6 +140,8 @@ class Maker:
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         self.silent = self.observer if what.counts else Nobody()
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
+        own = (strides.column and strides.product > 1 for strides in self.strides)  # not what all outputs have in common
+        self.elements = {which: SHORT if what.reading and x else SINGLE for which, x in zip("ab", own, strict=True)}
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
         most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
@@ -169,8 +174,10 @@ class Maker:
         }
 
     def row(self, turn, piece, arithmetic, observer, state):
-        """A turn of a row: `state` after the piece's step."""
-        piece.step(arithmetic(turn, self.stage, observer, state), state)
+        """A turn of a row: `state` after the piece's step; the words that it was written in."""
+        words = arithmetic(turn, self.stage, observer, state)
+        piece.step(words, state)
+        return words
 
     def ahead(self, code, places, at, piece, k, apart):
         """(places of operands, numbers of roundings) so many turns later."""
@@ -210,7 +217,7 @@ class Driver:
         function = ir.Function(maker.module, ir.FunctionType(ir.VoidType(), [LONG.as_pointer()]), "loop")
         self.code = code = Code(function, what.lanes)
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
-        for name, kind in POINTERS.items():
+        for name, kind in (POINTERS | maker.elements).items():
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
@@ -298,7 +305,7 @@ class Driver:
 
     # -- counts ----------------------------------------------------------------------------------------------------
 
-    def count(self, state, count):
+    def count_roundings(self, state, count):
         """So many roundings are about to be counted."""
         code = self.code
         with code.when(self.counted.get() + count > FULL):
@@ -334,6 +341,9 @@ class Driver:
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
             code.store(own[VALUE], call["values"], where)
             flags = flags_of(own, of_nan)
+            for slot in maker.order.slots[1:]:  # beside the sum, what may overflow alone
+                fine = code.load(state, maker.place(slot, row)).magnitude() < np.inf
+                flags = fine.choose(flags, flags | 5)
             code.store(Vector(code.builder, code.builder.trunc(flags.value, octets)), call["flags"], where)
             if maker.sum.counts:
                 size = call["tiles"] * maker.sum.cells

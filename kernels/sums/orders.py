@@ -37,6 +37,13 @@ class Order(NamedTuple):
     """Rows of a tile that are written side by side, so that the CPU need not wait for one."""
     fuses: bool = False
     """Products go into the sum as they are."""
+    last: Piece | None = None
+    """What is done once, after all turns."""
+
+    @property
+    def compensates(self):
+        """Whether what is lost is kept, to make up for it."""
+        return ERRORS in self.slots
 
 
 def _tree(leaves, multiplies):
@@ -82,15 +89,15 @@ def _neumaier(m, state):
     state[VALUE] = m.total(s, term)
     first = s.magnitude() >= term.magnitude()
     larger, smaller = first.choose(s, term), first.choose(term, s)
-    state[ERRORS] = m.plus(state[ERRORS], m.plus(m.plus(larger, -state[VALUE]), smaller))
+    state[ERRORS] = m.plus(state[ERRORS], m.exactly(m.exactly(larger, -state[VALUE]), smaller))
 
 
 def _two_term(m, state):
     s, term = state[VALUE], m.product(*m.operands(0))
     first = m.plus(s, term)
     part = m.plus(first, -s)
-    other, rest = m.plus(first, -part), m.plus(term, -part)
-    part = m.plus(m.plus(m.plus(s, -other), rest), state[ERRORS])
+    other, rest = m.close(first, -part), m.exactly(term, -part)
+    part = m.plus(m.exactly(m.exactly(s, -other), rest), state[ERRORS])
     state[VALUE] = m.total(first, part)
     state[ERRORS] = m.plus(part, -m.plus(state[VALUE], -first))
 
@@ -99,11 +106,22 @@ ADDITIONS = {"kahan": 4, "neumaier": 4, "two_term": 10}
 """Of a turn of a compensated sum."""
 
 
-def _in_order(step, additions=1, together=8, fuses=False):
+def _add(m, state):
+    state[VALUE] = m.total(state[VALUE], m.operand(0))
+
+
+def _add_errors(m, state):
+    state[VALUE] = m.plus(state[VALUE], state[ERRORS])
+
+
+LAST = Piece(_add_errors, 0, {RUNNING: 1, PRODUCT: 0})
+
+
+def _in_order(step, additions=1, together=8, fuses=False, multiplies=True, last=None):
     def order(draws):
         slots = (VALUE,) if additions == 1 else (VALUE, ERRORS)
-        turn = Piece(step, 1, {RUNNING: additions, PRODUCT: int(not fuses)})
-        return Order(slots, turn, turn, turn, in_order=True, together=together, fuses=fuses)
+        turn = Piece(step, 1, {RUNNING: additions, PRODUCT: int(multiplies and not fuses)})
+        return Order(slots, turn, turn, turn, multiplies, in_order=True, together=together, fuses=fuses, last=last)
 
     return order
 
@@ -113,8 +131,9 @@ ORDERS = {
     "pairwise_of_numbers": _pairwise(multiplies=False),
     "fma": _in_order(_fma, fuses=True),
     "mul_add": _in_order(_mul_add),
+    "add": _in_order(_add, multiplies=False),
     "kahan": _in_order(_kahan, ADDITIONS["kahan"], 4),
-    "neumaier": _in_order(_neumaier, ADDITIONS["neumaier"], 4),
+    "neumaier": _in_order(_neumaier, ADDITIONS["neumaier"], 4, last=LAST),
     "two_term": _in_order(_two_term, ADDITIONS["two_term"], 2),
 }
 """Name -> order(whether anything is drawn)."""

@@ -58,14 +58,14 @@ class Trees(Maker):
         code, places, at, state, numbers, watch = self._opened(name, LONG)
         stage, nothing, opened = self.stage, code.everywhere(0.0), code.variable(code.int(0))
         begins = {
-            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats() for slot, bits in arithmetics.watches(stage).items()
+            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats() for slot, bits in arithmetics.watches(stage, self.sum.counts).items()
         }
-        unfit = arithmetics.unfit(stage)
+        unfit, quick = arithmetics.unfit(stage), arithmetics.quick(stage, self.order, self.sum.counts)
         with code.loop(self.sum.rows) as row:
             before = {slot: code.load(state, self.place(slot, row)) for slot in self.carried}
             own = before | begins
             turn = Turn(code, self, places, row, at, numbers, self.masks())
-            self.row(turn, piece, arithmetics.quick(stage), self.silent, own)
+            self.row(turn, piece, quick, self.silent, own)
             for slot in self.carried:
                 code.store(own[slot], state, self.place(slot, row))
             seen = {slot: own[slot].floats() for slot in begins}
@@ -167,7 +167,7 @@ class _Tiles(Driver):
     def _run(self, name, places, product, piece):
         code, maker, builder = self.code, self.maker, self.code.builder
         if maker.sum.counts:
-            self.count(self.state, piece.numbers[RUNNING] + piece.products)
+            self.count_roundings(self.state, piece.numbers[RUNNING] + piece.products)
         watch = self.known.get().same(0).long()
         pointers = places["a"], places["b"], self.noise, places["below"], self.state
         arguments = [*pointers, self.call["numbers"], watch, self.step.get(), product]

@@ -49,11 +49,17 @@ def room(what: Any, tiles: int) -> Codes:
     return found[-(found.ctypes.data // 4) % LINE :][:size]
 
 
-def turns(step: int, apart: int, chains: int = 1, each: bool = False) -> dict[str, int]:
+MANY = 64
+"""The same of those that do not: more do not fit into a word that counts."""
+
+
+def turns(step: int, apart: int, chains: int = 1, each: bool = False, draws: bool = True) -> dict[str, int]:
     """Of sums in order: the number of the first product, how far apart a chain's are, and how many turns are done at a time: those whose
-    random numbers there is room for, or `each` alone."""
+    random numbers there is room for, if it `draws`, or `each` alone."""
     floor = sums()
-    if chains > 1:
+    if not draws:
+        at_once = MANY
+    elif chains > 1:
         at_once = min(TURNS, (floor.MANY_NUMBERS - TURNS) // chains)
     else:
         at_once = (TURNS - 1 + apart) // apart

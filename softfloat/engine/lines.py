@@ -35,15 +35,14 @@ from softfloat.engine.parameters import (
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
-from softfloat.engine.unit_ways import DrawnCompensated, UnitWay
-from softfloat.engine.ways import Drawn, ExactBlocks, OneByOne, Place, Random, Tally, Way
+from softfloat.engine.unit_ways import UnitWay
+from softfloat.engine.ways import Drawn, ExactBlocks, Generated, OneByOne, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
-RECORDED_UNITS = "compensated", "fixed"  # that take one product after the other
-FEW_DRAWN = 12  # outputs that draw, of which a panel costs more than each alone
+FEW = 12  # outputs that draw, of which a panel costs more than each alone
 _READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
 NO_TABLE: Codes = np.empty(0, np.float32)
@@ -209,6 +208,7 @@ class _Work:
     numbers: Codes
     nan_flags: int
     lone: bool
+    """Whether it is of one output, in every lane."""
     address: tuple[int, int, int, Any, Any]
     """Numbers of the first output and between outputs, random bits, key and stream."""
     begun: int
@@ -234,7 +234,12 @@ class _Work:
     @property
     def alone(self) -> bool:
         """Whether outputs draw one by one."""
-        return isinstance(self.way, Drawn) and self.tally is None and self.count <= FEW_DRAWN
+        return self.draws and self.tally is None and self.count <= FEW
+
+    @property
+    def draws(self) -> bool:
+        """Whether sums are rounded stochastically."""
+        return isinstance(self.way, Drawn)
 
     @property
     def cells(self) -> int:
@@ -242,8 +247,13 @@ class _Work:
         floor = tiles()
         if self.alone:
             return 1
-        rows = floor.ROWS if self.tally is None or isinstance(self.way, Drawn) else floor.COUNTED_ROWS
+        rows = floor.ROWS if self.tally is None or isinstance(self.way, Generated) else floor.COUNTED_ROWS
         return int(paired().LONE_LANES if self.lone else rows * floor.LANES[self.way.carrier])
+
+    @property
+    def kept(self) -> int:
+        """What is kept of a panel after each product."""
+        return self.slots * (1 if self.lone and not isinstance(self.way, Generated) else self.cells)
 
     @property
     def slots(self) -> int:
@@ -251,7 +261,7 @@ class _Work:
         floor = tiles()
         if self.phased:
             return int(unit_ways.units().LONG_SLOTS)
-        if isinstance(self.way, DrawnCompensated):
+        if isinstance(self.way, Generated):
             return int(sums().SLOTS)
         return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
 
@@ -278,36 +288,35 @@ class _Work:
         return bool(stored == "drawn")
 
     def loop(self, cumulative: bool) -> Any:
-        """The compiled loop of this way."""
+        """The compiled loop of this way's blocks."""
         way = self.way
         kind, options = _kind(way)
-        if self.ones:
-            kind = "add"
         layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
         if self.phased:
             return paired().phased(*options, layout)
         if self.tally is not None:
-            if isinstance(way, OneByOne):
-                options = (way.counted_manner,)
-            elif kind in ("exact", "unit"):
-                options += (way.site.rule.overflow is Overflow.NAN,)
+            options += (way.site.rule.overflow is Overflow.NAN,)
             return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options)
-        return paired().chain(kind, way.carrier, way.group, way.planes, layout, self.reading, cumulative, *options)
+        return paired().chain(kind, way.carrier, way.group, way.planes, layout, cumulative, *options)
+
+    @property
+    def what(self) -> Any:
+        """The description of a generated loop."""
+        way = self.way
+        assert isinstance(way, Generated)
+        layout = "lone" if self.lone else "own" if self.shared is None or self.ones else "shared"
+        return way.sum(layout, self.tally is not None, self.alone, self.reading, "add" * self.ones)
 
     @property
     def reading(self) -> str:
         """How loops read panels that hold codes, or "" if these hold numbers."""
-        serves = (
-            isinstance(self.way, OneByOne) and self.way.carrier is np.float32 and self.tally is None and not self.lone
-        )
+        serves = isinstance(self.way, Generated) and not (self.lone or self.draws) and self.tally is None
         same = self.shared is not None or self.first.reading == self.second.reading
         return self.first.reading if serves and same and self.first.reading in gathered().INFINITIES else ""
 
 
 def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
     """What `kernels.paired.chain` calls a way, and the options of its step."""
-    if isinstance(way, OneByOne):
-        return way.operation, (way.manner,)
     if isinstance(way, UnitWay):
         return "unit", (way.unit,)
     assert isinstance(way, ExactBlocks)
@@ -320,7 +329,7 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
         return False
     if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
         return False
-    one_by_one = isinstance(way, OneByOne | Drawn) or (isinstance(way, UnitWay) and way.unit.kind in RECORDED_UNITS)
+    one_by_one = isinstance(way, Generated) or (isinstance(way, UnitWay) and way.unit.kind == "fixed")
     return not cumulative or one_by_one
 
 
@@ -367,7 +376,7 @@ def run(
     address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
     factor, flags_of_c = 1.0, None
-    errors = None if _errors(way) is None else np.zeros(shape, way.carrier)
+    errors = np.zeros(shape, way.carrier) if way.compensates else None
     if isinstance(way, UnitWay):
         finite = None if start is None else np.where(np.isfinite(start), start, 0.0)
         factor, _, flags_of_c = units.entering(way, planned, finite)
@@ -404,7 +413,7 @@ def run(
     values[..., left], flags[..., left] = 0.0, 0  # whatever is there
     if isinstance(way, UnitWay):
         place = Place(line.first, 0, line.stride)
-        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, errors, tally)
+        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
         return codes, flags, left
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
@@ -415,18 +424,12 @@ def run(
     return codes, flags, left
 
 
-def _errors(way: Way) -> int | None:
-    """The slot of compensated sums' errors."""
-    if isinstance(way, DrawnCompensated):
-        return int(orders().ERRORS)
-    is_such = isinstance(way, UnitWay) and way.unit.kind == "compensated"
-    return int(unit_ways.compensated().ERRORS) if is_such else None
-
-
 def _with_errors(
     way: Way, planned: Program, codes: Codes, errors: Codes, line: Line, random: Random
 ) -> tuple[Codes, Codes]:
-    """Sums, or all sums so far, and the errors that are to be added to them, rounded stochastically by the random numbers that come next."""
+    """Sums, or all sums so far, and the errors that are to be added to them; stochastically by the random numbers that come next."""
+    if not isinstance(way, Drawn):
+        return elementwise.add(codes, tiling.codes_of(errors, planned.partials, way.site), planned.partials, way.site.rule)
     site, fmt, shape = way.site, planned.partials, (errors.size // errors.shape[-1], errors.shape[-1])
     lengths = np.arange(1, planned.length + 1) if errors.ndim > 1 else np.array([planned.length])
     steps, place = lengths * orders().ADDITIONS["neumaier"], (line.first, 0, line.stride)
@@ -573,12 +576,14 @@ class _State:
         work, way = self.work, self.work.way
         index, stride, width, key, stream = work.address
         first = index + self.outputs.start * stride
-        if isinstance(way, Drawn):
-            what = way.sum("own" if work.shared is None else "shared", work.tally is not None, work.alone)
-            arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | way.rounding
+        if isinstance(way, Generated):
+            what = work.what
+            arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
             given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
-            given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records)
-            given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
+            given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records, draws=work.draws)
+            if work.draws:
+                arrays |= way.rounding
+                given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
             generated.Job(what, arrays, given)(0, self.panels)
             return
         if work.draws_stores:
@@ -611,7 +616,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     cells, count = work.cells, outputs.stop - outputs.start
     settle = paired().settle(way.carrier, work.slots)
     if work.tally is not None:
-        counted_lines().told(way.carrier)(state.flat, *work.tally, outputs.start, outputs.stop)
+        counted_lines().told(way.carrier, work.slots)(state.flat, *work.tally, outputs.start, outputs.stop)
     if count % cells == 0:
         shape = state.panels, cells
         places = values[outputs.start : outputs.stop].reshape(shape), flags[outputs.start : outputs.stop].reshape(shape)
@@ -623,7 +628,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
         values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
         flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
     if work.errors is not None:
-        lost = state.flat.reshape(state.panels, work.slots, cells)[:, _errors(way)]
+        lost = state.flat.reshape(state.panels, work.slots, cells)[:, orders().ERRORS]
         work.errors[outputs.start : outputs.stop] = lost.reshape(-1)[:count]
     return state.fits()
 
@@ -637,7 +642,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     settle = paired().settle(way.carrier, work.slots)
     for k in range(0, length, step):
         stop = min(k + step, length)
-        kept = state.room.array("kept", (stop - k, work.slots * (1 if work.lone else work.cells)))
+        kept = state.room.array("kept", (stop - k, work.kept))
         if not state.advance(k, stop, kept):
             return False
         found: Codes = np.empty((stop - k, count), way.carrier)
@@ -646,7 +651,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
         values[k:stop, outputs.start : outputs.stop] = found
         flags[k:stop, outputs.start : outputs.stop] = raised
         if work.errors is not None:
-            lost = kept.reshape(stop - k, work.slots, -1)[:, _errors(way)]
+            lost = kept.reshape(stop - k, work.slots, -1)[:, orders().ERRORS]
             work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]
     return state.fits()
 

@@ -650,7 +650,9 @@ def _by_tiles(
 def _way(planned: Program) -> ways.Way | None:
     """The faster loop of a grid, if there is one that begins with these random numbers."""
     way = ways.choose(planned)
-    return None if way is None or (planned.goes_on and not way.draws_anywhere) else way
+    if way is None or (planned.goes_on and not way.draws_anywhere):
+        return None
+    return None if way.compensates and planned.draws else way
 
 
 def _by_unit(

@@ -69,7 +69,7 @@ def plan(
     if accumulator.reduction or accumulator.chains > 1 or planned.converts or planned.index is not None:
         return None
     way = ways.choose(planned)
-    if type(way) is not ways.Drawn or sizes.products * (1 if way.operation == "fma" else 2) > MOST:
+    if type(way) is not ways.Drawn or way.compensates or sizes.products * (1 if way.operation == "fma" else 2) > MOST:
         return None
     to_output = None
     if output.spec != FLOAT32:

@@ -228,6 +228,10 @@ def in_pieces(
                     arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles
                 )
                 seen.append(raised)
+                if way.leaves(arrays[4][:, :rows, :columns]):
+                    codes[part], flags[part] = 0, 0  # whatever is there
+                    left.append(Span(part.start, part.stop))
+                    continue
                 if not coded:
                     _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
                     continue
@@ -429,7 +433,7 @@ def run_chains(
     if not _serves(way, operands, found, None):
         return None
     panels = Panels(of_a[:, 0], of_b[:, 0], begins[0], math.inf)
-    loop = way.loop_of_chains(planned, place, random, length, chains)
+    loop = way.looped(planned, place, random, length, chains)
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     arrays = *panels[:3], *(x.reshape(-1, x.shape[2]) for x in (values, raised))
 

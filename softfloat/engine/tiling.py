@@ -242,6 +242,8 @@ def run(
 
     threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
     values, flags = values[:rows, :columns], flags[:rows, :columns]
+    if way.leaves(flags):
+        return None
     if tally is not None and padded is not None:
         tally.cut(padded)
     if coded:

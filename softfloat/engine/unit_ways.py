@@ -6,7 +6,6 @@ know, the plain loop does.
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,20 +15,13 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from softfloat.accumulators import Accumulator, Alignment, Reduction
+from softfloat.accumulators import Accumulator, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, parameters
-from softfloat.engine.known import NORMAL, beyond, narrow_numbers
+from softfloat.engine.known import NORMAL, beyond
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import (
-    LONGEST,
-    Drawn,
-    Way,
-    one_by_one,
-    overflow_serves,
-    rounded_one_by_one,
-)
+from softfloat.engine.ways import LAYOUT, LONGEST, Way, only, overflow_serves
 from softfloat.kernels import spec
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
@@ -57,27 +49,6 @@ def units() -> ModuleType:
     from softfloat.kernels import units as module
 
     return module
-
-
-@cache
-def compensated() -> ModuleType:
-    """That of compensated sums, alike."""
-    from softfloat.kernels import compensated as module
-
-    return module
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DrawnCompensated(Drawn):
-    """Compensated sums rounded stochastically: of outputs in a line alone."""
-
-    draws_anywhere: ClassVar[bool] = False
-    counts_grids: ClassVar[bool] = False
-
-    @property
-    def counts(self) -> bool:
-        """There are no loops that count."""
-        return False
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -120,17 +91,6 @@ class Terms(Wide):
     planes: ClassVar[int] = 2
 
 
-LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
-"""Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
-COMPENSATED = LAYOUT | {"product", "compensation"}
-
-
-def _only(described: Accumulator | Alignment, names: set[str]) -> bool:
-    """Whether nothing but these fields departs from its default."""
-    others = [x for x in dataclasses.fields(described) if x.name not in names]
-    return all(getattr(described, x.name) == x.default for x in others)
-
-
 def choose(planned: Program) -> UnitWay | None:
     """The way that serves a program, if its operands allow."""
     if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
@@ -165,8 +125,6 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
     how = planned.accumulator
     if how.fixed is not None:
         return _fixed(planned)
-    if how.compensation is not None:
-        return _compensated(planned)
     if how.aligned is not None:
         return _aligned(planned)
     if how.product is None and how.block_sum is None and how.chains == 1 and not how.reduction:
@@ -177,12 +135,12 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> UnitWay | None:
 def worth_line(planned: Program, outputs: int) -> bool:
     """Whether so many outputs are worth a loop of their own, once that is compiled, beside the plain one, which takes seven times longer to compile.
 
-    Compensated sums and registers, as they are usually rounded, and tensor cores' are at any size; of other roundings there are so many
-    that few sums of each take less together by the one loop that serves all.
+    Registers, as they are usually rounded, and tensor cores' are at any size; of other roundings there are so many that few sums of each
+    take less together by the one loop that serves all.
     """
     how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
     usual = rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz)
-    if usual and (how.compensation is not None or how.fixed is not None):
+    if usual and how.fixed is not None:
         return True
     if how.kept_bits is not None and not (rule.daz or rule.ftz) and (usual or rule.rounding is Rounding.TOWARD_ZERO):
         return True
@@ -238,7 +196,7 @@ def _pairs(planned: Program) -> UnitWay | None:
             return None
         if how.segment % (how.chains * how.block) or (not tree and how.block > 1) or not available()[0]:
             return None
-    if not _only(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
+    if not only(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
         return None
     if not exact and not (nearest and how.leaf == 1 and tree):
         return None
@@ -369,7 +327,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     how, aligned, floor = planned.accumulator, planned.accumulator.aligned, dots()
     running = planned.sites[floor.RUNNING]
     names = {"block", "fraction_bits", "alignment", "unpacked", "positive_zeros", "block_sum", "store", "store_every"}
-    if aligned is None or not _only(aligned, FIELDS_OF_ALIGNMENT) or not _only(how, LAYOUT | names):
+    if aligned is None or not only(aligned, FIELDS_OF_ALIGNMENT) or not only(how, LAYOUT | names):
         return None
     apart, result = how.block_sum is not None, _result(running)
     if planned.block % aligned.group or (aligned.halves and aligned.group > 1):
@@ -420,7 +378,7 @@ def _exact(planned: Program) -> UnitWay | None:
     """Blocks that are added exactly; single products where sums are stored on the way."""
     how, running = planned.accumulator, planned.sites[dots().RUNNING]
     names = LAYOUT | {"block", "store", "store_every", "scale_exponent", "keeps_zero_sign"}
-    if not _only(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
+    if not only(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
         return None
     result = _result(running)
     if result is None or result == "odd":
@@ -452,7 +410,7 @@ def _exact(planned: Program) -> UnitWay | None:
 def _fixed(planned: Program) -> UnitWay | None:
     """A register in fixed point."""
     how, site = planned.accumulator, planned.sites[dots().RUNNING]
-    if not _only(how, LAYOUT | {"fixed"}) or how.fixed is None:
+    if not only(how, LAYOUT | {"fixed"}) or how.fixed is None:
         return None
     if sum(fmt.p for fmt in planned.formats) > EXACT_BITS:
         return None
@@ -461,44 +419,3 @@ def _fixed(planned: Program) -> UnitWay | None:
     span = 2.0**register.bits
     known = units().UnitNumbers(span=span, half_span=span / 2, per_span=1 / span)
     return Wide(unit=unit, known=known, site=site)
-
-
-def drawn_compensated(planned: Program) -> DrawnCompensated | None:
-    """The way of compensated sums whose roundings draw, if there is one that begins with these random numbers."""
-    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or planned.goes_on:
-        return None
-    return None if planned.accumulator.compensation is None else _drawn_compensated(planned, available())
-
-
-@lru_cache(maxsize=512)
-def _drawn_compensated(planned: Program, features: tuple[bool, ...]) -> DrawnCompensated | None:
-    """The same, on a CPU with these features."""
-    how, known = planned.accumulator, one_by_one(planned)
-    if not isinstance(known, Drawn) or not _only(how, COMPENSATED):
-        return None
-    if not all(site.rule.restated for site in planned.sites.values()):
-        return None
-    return DrawnCompensated(
-        operation=str(how.compensation),
-        site=known.site,
-        lowest=known.lowest,
-        highest=known.highest,
-        bounded=known.bounded,
-        wide=known.wide,
-    )
-
-
-def _compensated(planned: Program) -> UnitWay | None:
-    """Sums whose errors are made up for."""
-    how, known = planned.accumulator, rounded_one_by_one(planned, bounded=True)
-    if known is None or not _only(how, COMPENSATED):
-        return None
-    manner = known.manner._replace(noted=False)
-    unit = compensated().Compensated(
-        kind="compensated", method=how.compensation, manner=manner, exact=exact_products(planned), last=False
-    )  # fmt: skip
-    # what overflows is left to the plain loop
-    numbers = narrow_numbers(known.site)._replace(beyond_positive=math.inf, beyond_negative=-math.inf)
-    return Singles(
-        unit=unit, known=numbers, site=known.site, lowest=known.lowest, highest=known.highest, bounded=known.bounded
-    )

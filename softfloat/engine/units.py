@@ -155,9 +155,7 @@ def run(
         )
     else:
         values, flags = _counted(way, planned, unit, panels, c, place, random, tally)
-    if np.any(flags & loops().WRONG):
-        return None
-    return leaving(way, planned, values, flags, flags_of_c, place, random, tally=tally)
+    return leaving(way, planned, values, flags, flags_of_c, place, random, tally)
 
 
 def _scaled(spans: list[tiling.Extent], planned: Program) -> list[tiling.Extent]:
@@ -187,9 +185,7 @@ def fits_line(way: UnitWay, planned: Program, spans: list[tiling.Extent], start:
 def in_line(planned: Program, begins: bool) -> Way | None:
     """The way of a unit's outputs in a line, if there is one; where a sum `begins` with c, that may have any bits."""
     way = choose(planned)
-    if way is None:
-        return unit_ways.drawn_compensated(planned)
-    if way.unit.kind != "exact":
+    if way is None or way.unit.kind != "exact":
         return way
     return _careful(way, planned, begins)
 
@@ -219,8 +215,6 @@ def entering(way: UnitWay, planned: Program, c: Codes | None) -> tuple[float, Co
     if register is not None:
         factor *= 2.0**-register.last
         c, flags_of_c = _registered(c, way, register.last)
-    elif way.unit.kind == "compensated" and c is not None:
-        c = c * way.unit.lift
     return factor, c, flags_of_c
 
 
@@ -232,17 +226,14 @@ def leaving(
     flags_of_c: Codes | None,
     place: Place,
     random: Random,
-    errors: Codes | None = None,
     tally: Tally | None = None,
 ) -> tuple[Codes, Codes]:
-    """(codes in the partials format, flags) of what loops have made and counted; what a method adds in the end may still be in `errors`.
+    """(codes in the partials format, flags) of what loops have made and counted.
 
     A register's sums are rounded here, stochastically by the random numbers of the outputs at `place`.
     """
     register = planned.accumulator.fixed
     factor = 2.0**register.last if register is not None else 1.0
-    if way.unit.kind == "compensated":
-        factor = 1.0 / way.unit.lift
     if tally is not None and factor != 1.0:
         np.multiply(tally.extremes, tally.extremes.dtype.type(factor), out=tally.extremes)
     if register is not None:
@@ -261,12 +252,7 @@ def leaving(
         return codes, flags | raised
     if factor != 1.0:
         values *= way.carrier(factor)
-    codes, flags = coded(way, planned, values, flags)
-    if errors is not None and way.unit.method == "neumaier":
-        lost = tiling.codes_of(errors * way.carrier(factor), planned.partials, way.site)
-        codes, raised = elementwise.add(codes, lost, planned.partials, way.site.rule)
-        flags = flags | raised
-    return codes, flags
+    return coded(way, planned, values, flags)
 
 
 def _width(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> int:

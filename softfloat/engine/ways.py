@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
@@ -22,6 +23,8 @@ from softfloat.engine.parameters import (
     descriptions,
     dots,
     few,
+    orders,
+    paired,
     quick_steps,
     steps,
     tiles,
@@ -31,6 +34,7 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, InfiniteInput, Overflow, Rounding
 
 if TYPE_CHECKING:
+    from softfloat.accumulators import Accumulator, Alignment
     from softfloat.engine.programs import Program, Site
 
 
@@ -173,6 +177,15 @@ class Way:
         return None
 
     @property
+    def compensates(self) -> bool:
+        """Whether sums keep what they lose, to make up for it."""
+        return False
+
+    def leaves(self, flags: Codes) -> bool:
+        """Whether an output with one of these flags is left to the plain loop."""
+        return False
+
+    @property
     def counts(self) -> bool:
         """Whether there are loops that count as well."""
         return False
@@ -183,19 +196,122 @@ class Way:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class OneByOne(Way):
-    """Products that meet the sum one after the other, rounded deterministically."""
+class Generated(Way):
+    """Products that meet the sum one after the other, by generated loops. `operation` is their order."""
 
     operation: str
-    manner: Any
 
-    stacked: ClassVar[bool] = True
+    draws_anywhere: ClassVar[bool] = True
     counts_grids: ClassVar[bool] = True
+
+    @property
+    def stage(self) -> Any:
+        """How products and sums round."""
+        raise NotImplementedError
+
+    @property
+    def compensates(self) -> bool:
+        """Whether what is lost is kept, to make up for it."""
+        return self.operation in orders().ADDITIONS
 
     @property
     def lifts(self) -> bool:
         """Halves."""
-        return bool(self.manner.family == "half")
+        return bool(self.stage.family == "half")
+
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count."""
+        return True
+
+    def sum(self, layout: str, counting: bool, alone: bool = False, reading: str = "", order: str = "") -> Any:
+        """The description of the loop: of tiles of a vector's width, or of outputs `alone`; in another order, if one is named.
+
+        Codes of the smallest vectors that CPUs have do for a "lone" output that does not draw: those of one number are slow.
+        """
+        stage = self.stage
+        if counting and not stage.single:
+            stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
+        shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
+        if layout == "lone":
+            shape = 1, paired().LONE_LANES
+        return descriptions().Sum(order or self.operation, stage, counting, layout, *shape, reading)
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
+        """The loop for these operands."""
+        return self.looped(planned, place, random, planned.length, 1), ()
+
+    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
+        """The loop that counts as well."""
+        return self.looped(planned, place, random, planned.length, 1, tally), ()
+
+    def looped(
+        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
+    ) -> Callable[..., None]:
+        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of a grid, or of several chains of one.
+
+        These have so many products in all; `planned` is the program of the first.
+        """
+        what, apart = self.sum("grid", tally is not None), chains if chains > 1 else planned.apart
+        begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
+        known: dict[str, Codes] = {}
+        if tally is not None:
+            known |= {"counts": tally.counts, "extremes": tally.extremes}
+        given = generated.turns(begun, apart, chains, draws=what.stage.draws) | {"length": length}
+        if what.stage.draws:
+            known |= self.rounding
+            given |= self.address(place, random)
+        job = generated.Job(what, known, given)
+
+        def loop(
+            first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
+            rows: int, columns: int,
+        ) -> None:  # fmt: skip
+            panels, turns = a.shape[-3:-1]
+            arrays = {
+                "a": a, "b": b, "c": c, "values": values, "flags": flags, "numbers": numbers, "state": generated.room(what, chains),
+            }  # fmt: skip
+            given = {
+                "tiles": panels * b.shape[-3], "panels": panels, "wide": c.shape[1], "rows": rows, "columns": columns, "nan_flags": nan_flags,
+                "turns": turns,
+            }  # fmt: skip
+            job(first, last, generated.addresses(arrays) | given)
+
+        return loop
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Compensated(Generated):
+    """Sums whose errors are made up for, rounded deterministically. What overflows is left to the plain loop."""
+
+    manner: Any
+
+    @property
+    def stage(self) -> Any:
+        """How products and sums round."""
+        return descriptions().Stage(*self.manner)
+
+    def numbers(self, planned: Program) -> Any:
+        """What the steps know of formats and rules: overflows are seen by infinities."""
+        return narrow_numbers(self.site)._replace(beyond_positive=math.inf, beyond_negative=-math.inf)
+
+    def leaves(self, flags: Codes) -> bool:
+        """Whether some output is left to the plain loop."""
+        return bool(np.any(flags & spec.OVERFLOW))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class OneByOne(Generated):
+    """Products that meet the sum one after the other, rounded deterministically."""
+
+    manner: Any
+
+    stacked: ClassVar[bool] = True
+
+    @cached_property
+    def stage(self) -> Any:
+        """How products and sums round."""
+        return descriptions().Stage(*self.manner)
 
     @property
     def results(self) -> type | None:
@@ -234,11 +350,6 @@ class OneByOne(Way):
         return loop
 
     @property
-    def counts(self) -> bool:
-        """Whether there are loops that count."""
-        return True
-
-    @property
     def counted_manner(self) -> Any:
         """How it rounds, for loops that count. Where overflows become NaN, no sum in float32 overflows."""
         narrow = not self.manner.family.startswith("float32")
@@ -250,19 +361,15 @@ class OneByOne(Way):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Drawn(Way):
-    """The same, rounded stochastically, by generated loops. `operation` is their order; `wide`: products have more bits than float32."""
+class Drawn(Generated):
+    """The same, rounded stochastically; `wide`: products have more bits than float32. Of sums with errors, outputs in a line alone."""
 
-    operation: str
     wide: bool = False
 
-    draws_anywhere: ClassVar[bool] = True
-    counts_grids: ClassVar[bool] = True
-
     @property
-    def lifts(self) -> bool:
-        """Halves."""
-        return bool(self.stage.family == "half")
+    def counts(self) -> bool:
+        """Whether there are loops that count."""
+        return not self.compensates
 
     @cached_property
     def stage(self) -> Any:
@@ -277,61 +384,6 @@ class Drawn(Way):
             ftz=narrow and rule.ftz,
             wide=self.wide,
         )
-
-    def sum(self, layout: str, counting: bool, alone: bool = False) -> Any:
-        """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
-        stage = self.stage
-        if counting and not stage.single:
-            stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
-        shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
-        return descriptions().Sum(self.operation, stage, counting, layout, *shape)
-
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands."""
-        return self._looped(planned, place, random, planned.length, 1), ()
-
-    def loop_of_chains(
-        self, planned: Program, place: Place, random: Random, length: int, chains: int
-    ) -> Callable[..., None]:
-        """The loop for operands of several chains, of so many products in all; `planned` is the program of the first."""
-        return self._looped(planned, place, random, length, chains)
-
-    @property
-    def counts(self) -> bool:
-        """Whether there are loops that count."""
-        return True
-
-    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
-        """The loop that counts as well."""
-        return self._looped(planned, place, random, planned.length, 1, tally), ()
-
-    def _looped(
-        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
-    ) -> Callable[..., None]:
-        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of a grid."""
-        what, apart = self.sum("grid", tally is not None), chains if chains > 1 else planned.apart
-        begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
-        known = self.rounding
-        if tally is not None:
-            known = known | {"counts": tally.counts, "extremes": tally.extremes}
-        given = self.address(place, random) | generated.turns(begun, apart, chains) | {"length": length}
-        job = generated.Job(what, known, given)
-
-        def loop(
-            first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
-            rows: int, columns: int,
-        ) -> None:  # fmt: skip
-            panels, turns = a.shape[-3:-1]
-            arrays = {
-                "a": a, "b": b, "c": c, "values": values, "flags": flags, "numbers": numbers, "state": generated.room(what, chains),
-            }  # fmt: skip
-            given = {
-                "tiles": panels * b.shape[-3], "panels": panels, "wide": c.shape[1], "rows": rows, "columns": columns, "nan_flags": nan_flags,
-                "turns": turns,
-            }  # fmt: skip
-            job(first, last, generated.addresses(arrays) | given)
-
-        return loop
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -419,6 +471,8 @@ def choose(planned: Program) -> Way | None:
     accumulator = planned.accumulator
     if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or accumulator.reduction:
         return None
+    if accumulator.compensation is not None:
+        return _compensated(planned, available())
     if accumulator.tree or accumulator.chains > 1 or not planned.is_plain:
         return None
     return _choose(planned, available())
@@ -437,6 +491,39 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
     }
     make = makers.get(planned.kind)  # aligned blocks have none: they are units
     return None if make is None else make(planned)
+
+
+LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
+"""Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
+COMPENSATED = LAYOUT | {"product", "compensation"}
+
+
+def only(described: Accumulator | Alignment, names: set[str]) -> bool:
+    """Whether nothing but these fields departs from its default."""
+    others = [x for x in dataclasses.fields(described) if x.name not in names]
+    return all(getattr(described, x.name) == x.default for x in others)
+
+
+@lru_cache(maxsize=512)
+def _compensated(planned: Program, features: tuple[bool, ...]) -> Way | None:
+    """The way of sums whose errors are made up for, on a CPU with these features."""
+    how = planned.accumulator
+    if not only(how, COMPENSATED) or not all(site.rule.restated for site in planned.sites.values()):
+        return None
+    known, operation = one_by_one(planned, bounded=True), str(how.compensation)
+    if isinstance(known, Drawn):
+        served = not planned.goes_on and overflow_serves(known.site, planned.policy)
+        return replace(known, operation=operation) if served else None
+    if not isinstance(known, OneByOne):
+        return None
+    return Compensated(
+        operation=operation,
+        manner=known.manner._replace(noted=False),
+        site=known.site,
+        lowest=known.lowest,
+        highest=known.highest,
+        bounded=known.bounded,
+    )
 
 
 def in_pairs(planned: Program) -> OneByOne | None:
