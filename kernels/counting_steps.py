@@ -105,12 +105,6 @@ def counted_rounding(tile, x, before, state, manner, may_underflow):
     return total
 
 
-def counted_sum(tile, x, y, state, manner):
-    """x + y of numbers of the format, rounded; the addition of y to x is counted."""
-    x, y = (without_subnormals(tile, number, manner) for number in (x, y))
-    return counted_rounding(tile, exact_sum(tile, y, x, manner), x, state, manner, manner.ftz)
-
-
 def quick_counting_step(operation, manner):
     """The same, of numbers that are neither tiny nor overflow: these are watched for. Counts are in one word of COUNTS."""
 

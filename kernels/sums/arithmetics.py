@@ -126,7 +126,9 @@ class Careful(Arithmetic):
         """(a sum that rounds as the exact one does, what it lost; None if that is in its last bit, or nobody looks)."""
         turn, manner = self.turn, self.stage.manner
         if manner.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
-            return sum_and_error(x, y)  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
+            return sum_and_error(
+                x, y
+            )  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
         if turn.directed and not self.observer.looks:
             return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding]), None
         return exact_sum(turn, y, x, manner), None

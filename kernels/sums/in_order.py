@@ -4,15 +4,16 @@ Turns are done quickly where that is less work, and what may be wrong again with
 more with all of them: then the turns of that output, from the state before them. Whether anything is inexact is looked at until everything is.
 """
 
-
 from ..accumulate import PRODUCT, RUNNING
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
 from .language import LONG, SINGLE, WORD, Code, Int
-from .loop import SLOTS, Driver, Maker, Turn
+from .loop import FULL, SLOTS, Driver, Maker, Turn
 
 REST, VAIN = 512, 4
 """Turns that are not tried quickly after some of which more than one in so many had to be done again."""
+QUICK = 128
+"""Turns of quick steps between two looks whether they pay."""
 CAREFULLY = 2
 """Rows of a tile that are written side by side where turns that draw are done with care: more take longer to compile, and hardly less to run."""
 WATCH = 8
@@ -200,9 +201,14 @@ class _Turns(Driver):
 
     def count(self, state, left):
         """How many turns are next, of so many that are left; what there is to know before them."""
-        code, maker, count = self.code, self.maker, self.call["at_once"].least(left)
+        code, maker, count = self.code, self.maker, left
+        roundings = maker.piece.numbers[RUNNING] + maker.piece.numbers[PRODUCT]
+        if maker.stage.draws:
+            count = self.call["at_once"].least(left)
+        elif maker.quick is not maker.brief or maker.sum.counts:
+            count = left.least(min(QUICK, FULL // roundings) if maker.sum.counts else QUICK)
         if maker.sum.counts:
-            self.count_roundings(state, count * (maker.piece.numbers[RUNNING] + maker.piece.numbers[PRODUCT]))
+            self.count_roundings(state, count * roundings)
             return count
         with code.when(self.known.get().same(0)):
             self.known.set(self.all_inexact(state))
@@ -220,7 +226,20 @@ class _Turns(Driver):
                 self._copy(state, self.before, maker.noted)
         at, again = self.numbers(chain), code.variable(count)
         beside, apart = self.beside
-        given = a, b, beside, state, call["numbers"], 0, maker.sum.rows, count, apart, call["mask"], at[RUNNING], at[PRODUCT]
+        given = (
+            a,
+            b,
+            beside,
+            state,
+            call["numbers"],
+            0,
+            maker.sum.rows,
+            count,
+            apart,
+            call["mask"],
+            at[RUNNING],
+            at[PRODUCT],
+        )
         known = self.known.get().differs(0)
         quickly = known & (self.done.get() >= self.rest.get())
         if not maker.stage.draws and maker.quick is not maker.brief:

@@ -140,7 +140,9 @@ class Maker:
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         self.silent = self.observer if what.counts else Nobody()
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
-        own = (strides.column and strides.product > 1 for strides in self.strides)  # not what all outputs have in common
+        own = (
+            strides.column and strides.product > 1 for strides in self.strides
+        )  # not what all outputs have in common
         self.elements = {which: SHORT if what.reading and x else SINGLE for which, x in zip("ab", own, strict=True)}
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)

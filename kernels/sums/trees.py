@@ -58,7 +58,8 @@ class Trees(Maker):
         code, places, at, state, numbers, watch = self._opened(name, LONG)
         stage, nothing, opened = self.stage, code.everywhere(0.0), code.variable(code.int(0))
         begins = {
-            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats() for slot, bits in arithmetics.watches(stage, self.sum.counts).items()
+            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
+            for slot, bits in arithmetics.watches(stage, self.sum.counts).items()
         }
         unfit, quick = arithmetics.unfit(stage), arithmetics.quick(stage, self.order, self.sum.counts)
         with code.loop(self.sum.rows) as row:

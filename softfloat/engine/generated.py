@@ -39,7 +39,7 @@ class Job:
 
 def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:
     """Where arrays lie."""
-    return {name: x.ctypes.data for name, x in arrays.items()}
+    return {name: x.__array_interface__["data"][0] for name, x in arrays.items()}
 
 
 def room(what: Any, tiles: int) -> Codes:
@@ -49,17 +49,11 @@ def room(what: Any, tiles: int) -> Codes:
     return found[-(found.ctypes.data // 4) % LINE :][:size]
 
 
-MANY = 64
-"""The same of those that do not: more do not fit into a word that counts."""
-
-
-def turns(step: int, apart: int, chains: int = 1, each: bool = False, draws: bool = True) -> dict[str, int]:
-    """Of sums in order: the number of the first product, how far apart a chain's are, and how many turns are done at a time: those whose
-    random numbers there is room for, if it `draws`, or `each` alone."""
+def turns(step: int, apart: int, chains: int = 1, each: bool = False) -> dict[str, int]:
+    """Of sums in order that draw: the number of the first product, how far apart a chain's are, and how many turns are done at a time: those
+    whose random numbers there is room for, or `each` alone."""
     floor = sums()
-    if not draws:
-        at_once = MANY
-    elif chains > 1:
+    if chains > 1:
         at_once = min(TURNS, (floor.MANY_NUMBERS - TURNS) // chains)
     else:
         at_once = (TURNS - 1 + apart) // apart

@@ -429,7 +429,9 @@ def _with_errors(
 ) -> tuple[Codes, Codes]:
     """Sums, or all sums so far, and the errors that are to be added to them; stochastically by the random numbers that come next."""
     if not isinstance(way, Drawn):
-        return elementwise.add(codes, tiling.codes_of(errors, planned.partials, way.site), planned.partials, way.site.rule)
+        return elementwise.add(
+            codes, tiling.codes_of(errors, planned.partials, way.site), planned.partials, way.site.rule
+        )
     site, fmt, shape = way.site, planned.partials, (errors.size // errors.shape[-1], errors.shape[-1])
     lengths = np.arange(1, planned.length + 1) if errors.ndim > 1 else np.array([planned.length])
     steps, place = lengths * orders().ADDITIONS["neumaier"], (line.first, 0, line.stride)
@@ -580,8 +582,8 @@ class _State:
             what = work.what
             arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
             given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
-            given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records, draws=work.draws)
             if work.draws:
+                given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records)
                 arrays |= way.rounding
                 given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
             generated.Job(what, arrays, given)(0, self.panels)

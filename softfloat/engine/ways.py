@@ -252,15 +252,16 @@ class Generated(Way):
 
         These have so many products in all; `planned` is the program of the first.
         """
-        what, apart = self.sum("grid", tally is not None), chains if chains > 1 else planned.apart
-        begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
+        what = self.sum("grid", tally is not None)
         known: dict[str, Codes] = {}
+        given = {"length": length, "chains": chains}
         if tally is not None:
             known |= {"counts": tally.counts, "extremes": tally.extremes}
-        given = generated.turns(begun, apart, chains, draws=what.stage.draws) | {"length": length}
         if what.stage.draws:
+            begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
             known |= self.rounding
             given |= self.address(place, random)
+            given |= generated.turns(begun, chains if chains > 1 else planned.apart, chains)
         job = generated.Job(what, known, given)
 
         def loop(
@@ -286,7 +287,7 @@ class Compensated(Generated):
 
     manner: Any
 
-    @property
+    @cached_property
     def stage(self) -> Any:
         """How products and sums round."""
         return descriptions().Stage(*self.manner)
@@ -348,16 +349,6 @@ class OneByOne(Generated):
             return None
         loop: Callable[..., int] = batches().batch(readings, self.operation, self.manner, whole)
         return loop
-
-    @property
-    def counted_manner(self) -> Any:
-        """How it rounds, for loops that count. Where overflows become NaN, no sum in float32 overflows."""
-        narrow = not self.manner.family.startswith("float32")
-        return self.manner._replace(of_nan=narrow and self.site.rule.overflow is Overflow.NAN)
-
-    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
-        """The loop that counts as well."""
-        return tiles().counted(self.operation, self.counted_manner), (*tally, *self._watched(planned, panels))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
