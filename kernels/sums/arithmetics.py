@@ -16,6 +16,7 @@ from ..quick_steps import (
     HALF_TIE,
     HALF_WATCHES,
     LAST_BIT,
+    SPLIT,
     directed,
     draw_went_wrong,
     drawn_from,
@@ -46,6 +47,7 @@ from ..steps import (
     exact_sum,
     fused_and_error,
     rounded,
+    split,
     sum_and_error,
     to_odd,
     without_subnormals,
@@ -314,12 +316,11 @@ class Quick(Arithmetic):
 
     def total(self, x, y):
         """x + y, rounded."""
-        turn, manner = self.turn, self.stage.manner
-        if self.observer.looks:
-            s = exact_sum(turn, y, x, manner)
-        else:
-            s = directed(turn, manner, lambda direction: y.plus_toward(direction, x)) or x + y
+        s = exact_sum(self.turn, y, x, self.stage.manner) if self.observer.looks else self._sum(x, y)
         return self._added(x, s, self._rounded(s, "mul_add"))
+
+    def _sum(self, x, y):
+        return directed(self.turn, self.stage.manner, lambda direction: y.plus_toward(direction, x)) or x + y
 
     def fused(self, a, b, c):
         """a * b + c, rounded once."""
@@ -346,6 +347,30 @@ class Quick(Arithmetic):
     def _added(self, x, s, found):
         self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
         return found
+
+
+class Lifted(Quick):
+    """Products and sums of halves, times a power of two by which overflows are float32's and bits alone round, where no product is tiny."""
+
+    def _rounded(self, s, *_, **__):
+        return round_half_bits(s)
+
+    def _sum(self, x, y):
+        return x + y
+
+
+class Split(Quick):
+    """Sums that no overflow threatens, rounded by what they lose as parts of larger ones; of halves where no product is tiny."""
+
+    def product(self, a, b):
+        """a * b, rounded: its larger part is a product itself."""
+        wide = a * (b * (2.0 ** SPLIT[self.stage.family] + 1.0))
+        found = wide - (a.fused(b * -1.0, wide) if self.turn.fuses else wide - a * b)
+        self.observer.rounding(self.state, found.apart_from(a * b))
+        return found
+
+    def _rounded(self, s, *_, **__):
+        return split(s, SPLIT[self.stage.family])
 
 
 class QuickDraws(Arithmetic):
@@ -459,14 +484,28 @@ def careful(stage):
     return CarefulSingle if stage.single else Careful
 
 
-def quick(stage, order, counts):
+def quick(stage, order, counts, grid=False):
     """The quick one, if there is one: of sums rounded to nearest, those of products that are rounded, and of bfloat16, are quick with care."""
     if stage.draws:
         return QuickSingleDraws if stage.single else QuickDraws
+    if grid and not counts and is_lifted(order, stage):
+        return Lifted
     plain = stage.manner.nearest and not (stage.daz or stage.ftz)
     if stage.single or order.compensates or (plain and not counts and not (order.fuses and stage.family != "bfloat16")):
         return None
     return Quick
+
+
+def is_lifted(order, stage):
+    """Whether products are halves, rounded to nearest, that `Lifted` and `Split` ask about the least numbers of turns."""
+    return stage.family == "half" and splits(order, stage)
+
+
+def splits(order, stage):
+    """Whether `Split` does for sums that no overflow threatens: of products that are rounded to nearest, by the bits of some formats."""
+    rounds = order.in_order and order.multiplies and not (order.fuses or order.compensates)
+    plain = stage.keeps_errors and not (stage.wide or stage.draws)
+    return rounds and plain and (stage.family == "bfloat16" or (stage.family == "half" and not stage.noted))
 
 
 def lift(stage, order, observer):

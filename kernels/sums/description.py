@@ -65,6 +65,9 @@ class Sum(NamedTuple):
     reading: str = ""
     """Of codes "half" or "bfloat16", which operands of outputs' own lie there as; else they are numbers."""
 
+    coded: bool = False
+    """Results are codes of 16 bits."""
+
     @property
     def cells(self):
         """Outputs of a tile."""

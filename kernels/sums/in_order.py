@@ -16,6 +16,9 @@ QUICK = 128
 """Turns of quick steps between two looks whether they pay."""
 CAREFULLY = 2
 """Rows of a tile that are written side by side where turns that draw are done with care: more take longer to compile, and hardly less to run."""
+TINY_BITS = (127 - 14 + 127) << 23
+"""Of bits of float32: of 2^-14, half's least normal number, and 1. Bits, read as integers, are logarithms that are never too large: the sum
+of those of two numbers is that of no larger product."""
 WATCH = 8
 """Turns, at most, between two looks whether everything is inexact; before the first look one, between the next ever more."""
 
@@ -34,8 +37,13 @@ class InOrder(Maker):
         self.looking = self.brief = self._careful("looking", self.observer, self.piece)
         if not (stage.draws or what.counts):
             self.brief = self._careful("brief", self.silent, self.piece)
-        quick = arithmetics.quick(stage, self.order, what.counts)
-        self.quick = self._quick(quick) if quick else self.brief
+        grid = what.layout == "grid"
+        quick = arithmetics.quick(stage, self.order, what.counts, grid)
+        self.quick = self._quick("quick", quick, self.lift) if quick else self.brief
+        self.asks = quick is arithmetics.Lifted
+        self.roomy = None
+        if grid and arithmetics.splits(self.order, stage):
+            self.roomy = self._quick("roomy", arithmetics.Split, 1.0)
         adds = self.order.last if what.layout == "grid" else None
         self.last = self._careful("last", self.observer, adds) if adds else None
         if stage.draws:
@@ -100,19 +108,34 @@ class InOrder(Maker):
         code.builder.ret(code.int(0).value)
         return code.builder.function
 
-    def _quick(self, arithmetic):
-        """Code of some turns of rows side by side; it returns how often such had to be done with care."""
-        code, places, first, last, count, apart, mask, running, product = self._opened("quick", LONG)
+    def _quick(self, name, arithmetic, lift):
+        """Code of some turns of rows side by side, whose sums are times `lift`; it returns how often such had to be done with care.
+
+        If it asks for the least numbers of turns, the place of random numbers is one for those of a, and those of b are so far from it as
+        says what is the number of a sum elsewhere.
+        """
+        code, places, first, last, count, apart, mask, running, product = self._opened(name, LONG)
         at, again, stage = {RUNNING: running, PRODUCT: product}, code.variable(code.int(0)), self.stage
-        together, state, lift = self.together, places["state"], self.lift
+        together, state = self.together, places["state"]
         carried = [slot for slot in self.carried if slot != OVERFLOWED]  # nothing overflows here
         unfit, numbers = arithmetics.unfit(stage), places["numbers"]
+        watched, begins = arithmetic not in (arithmetics.Lifted, arithmetics.Split), {}
         wrong = arithmetics.went_wrong(stage, self.sum.counts, self.order.fuses, lift > 1)
         mends = arithmetics.mends(stage, self.order, self.sum.counts, lift > 1)
-        begins = {
-            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
-            for slot, bits in arithmetics.watches(stage, self.sum.counts, lift > 1).items()
-        }
+        if watched:
+            begins = {
+                slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
+                for slot, bits in arithmetics.watches(stage, self.sum.counts, lift > 1).items()
+            }
+
+        def failed(turn, seen, k):
+            if watched:
+                return Int(code.builder, wrong(turn, seen))
+            if not arithmetics.is_lifted(self.order, stage):
+                return code.truth(False)
+            least = code.as_words(places["noise"])
+            return (code.get(least, k) + code.get(least, running + k)).below(TINY_BITS)
+
         with code.loop((last - first) // together) as group:
             top = first + group * together
             cells = {(slot, n): self.place(slot, top + n) for slot in carried for n in range(together)}
@@ -143,13 +166,12 @@ class InOrder(Maker):
                     for slot in carried:
                         held[slot, n].set(own[slot].floats())
                     seen = {slot: own[slot].floats() for slot in begins}
-                failed = Int(code.builder, wrong(turn, seen)) | refused.get()
 
                 def redo(before=before, k=k, top=top, put=put, take=take):
                     put(before)
                     later, now = self.ahead(code, places, at, self.piece, k, apart)
-                    given = later["a"], later["b"], places["noise"], state, numbers
-                    code.call(self.brief, *given, top, top + together, 1, apart, mask, now[RUNNING], now[PRODUCT])
+                    given = later["a"], later["b"], places["noise"], state, numbers, top, top + together, 1, apart, mask
+                    code.call(self.brief, *given, now[RUNNING], now[PRODUCT])
                     take()
                     again.set(again.get() + 1)
 
@@ -157,7 +179,7 @@ class InOrder(Maker):
                     for n, word in enumerate(words):
                         held[VALUE, n].set(word.mended(before[VALUE, n], held[VALUE, n].get()))
 
-                with code.when(failed, rarely=True):
+                with code.when(failed(turn, seen, k) | refused.get(), rarely=True):
                     if mends:
                         beyond = Int(code.builder, arithmetics.fails_beyond_ties(turn, seen)) | refused.get()
                         with code.builder.if_else(beyond.value) as (whole, ties):
@@ -244,9 +266,11 @@ class _Turns(Driver):
         quickly = known & (self.done.get() >= self.rest.get())
         if not maker.stage.draws and maker.quick is not maker.brief:
             quickly = quickly & apart.same(0)
+        if maker.asks:
+            quickly = quickly & call["low_b"].differs(0)
         with code.builder.if_else(quickly.value) as (quick, careful):
             with quick:
-                again.set(code.call(maker.quick, *given))
+                again.set(self._quickly(given, beside))
                 with code.when(again.get() * VAIN > count * (maker.sum.rows // maker.together)):
                     self.rest.set(self.done.get() + REST)
             with careful:
@@ -267,6 +291,21 @@ class _Turns(Driver):
             opened = code.load(state, maker.place(LEFT_OPEN, row)).bits() < 0
             with code.when(Int(code.builder, opened.anywhere()), rarely=True):
                 self.settle("turn", row, places, state, turns, lambda cell: self._restore(state, cell))
+
+    def _quickly(self, given, beside):
+        """Turns that are done quickly; how often they had to be done with care."""
+        code, call, maker = self.code, self.call, self.maker
+        if not maker.roomy:
+            return code.call(maker.quick, *given)
+        again, (a, b, _, *rest, _, _) = code.variable(code.int(0)), given
+        low_a, low_b = (self.least[which] + self.done.get() for which in "ab")
+        given = a, b, code.at(call["lows"], low_a), *rest, low_b - low_a, 0
+        with code.builder.if_else(call["roomy"].differs(0).value) as (roomy, tight):
+            with roomy:
+                again.set(code.call(maker.roomy, *given))
+            with tight:
+                again.set(code.call(maker.quick, *given))
+        return again.get()
 
     def _copy(self, source, target, slots):
         for slot in slots:
@@ -290,6 +329,11 @@ class _Grid(_Turns):
             return code.at(call["state"], chain * (SLOTS * maker.sum.cells))
 
         self.begin()
+        panels, product = call["panels"], self.product
+        self.least = {
+            "a": (product * panels + i) * turns,
+            "b": call["low_b"] + (product * (call["tiles"] // panels) + j) * turns,
+        }
         with code.loop(chains) as chain:
             self.nothing_yet(state(chain), i, j)
             with code.loop(rows) as row:

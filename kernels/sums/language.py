@@ -68,6 +68,10 @@ class Int:
     def __ge__(self, x):
         return self._is(">=", x)
 
+    def below(self, x):
+        """Whether it is less, without sign."""
+        return Int(self.builder, self.builder.icmp_unsigned("<", self.value, self._of(x)))
+
     def same(self, x):
         """Whether they are equal."""
         return self._is("==", x)
@@ -148,6 +152,14 @@ class Code:
     def only(self, vector):
         """The number of a vector of one lane."""
         return self.builder.extract_element(vector.value, ir.Constant(WORD, 0))
+
+    def united(self, vector):
+        """Bits that some lane has."""
+        found = None
+        for lane in range(self.lanes):
+            word = Int(self.builder, self.builder.extract_element(vector.value, ir.Constant(WORD, lane)))
+            found = word if found is None else found | word
+        return found
 
     def variable(self, x):
         """A variable that begins as an Int or a Vector."""

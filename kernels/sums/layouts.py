@@ -20,9 +20,10 @@ class Grid:
         return Strides(rows, 1, 0), Strides(lanes, 0, 1)
 
     @staticmethod
-    def tile(unit, panels):
-        """(row, column) of a tile among tiles, by its number."""
-        return unit % panels, unit // panels
+    def tile(unit, panels, tiles):
+        """(product, row, column) of a tile among those of each product, by its number; the tiles of a product follow those of another."""
+        within = unit % tiles
+        return unit // tiles, within % panels, within // panels
 
     @staticmethod
     def panels(i, j):
@@ -40,9 +41,9 @@ class Own:
         return own, own
 
     @staticmethod
-    def tile(unit, panels):
-        """(row, column) of a tile among tiles, by its number."""
-        return unit, unit * 0
+    def tile(unit, panels, tiles):
+        """(product, row, column) of a tile, by its number."""
+        return unit * 0, unit, unit * 0
 
     @staticmethod
     def panels(i, j):

@@ -32,13 +32,13 @@ from .orders import ORDERS
 
 POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
-    "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE,
+    "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE,
 }  # fmt: skip
 """What is at places that a call hands over; operands may lie there as codes."""
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
-    "mask", "slots", "records",
+    "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 ADDRESS = "width", "key", "stream"
@@ -216,28 +216,30 @@ class Driver:
 
     def __init__(self, maker):
         self.maker, what = maker, maker.sum
-        function = ir.Function(maker.module, ir.FunctionType(ir.VoidType(), [LONG.as_pointer()]), "loop")
+        function = ir.Function(maker.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
         self.code = code = Code(function, what.lanes)
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
-        for name, kind in (POINTERS | maker.elements).items():
+        values = {"values": SHORT} if what.coded else {}
+        for name, kind in (POINTERS | maker.elements | values).items():
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
         self.counted = code.variable(code.int(0))
-        layout = LAYOUTS[what.layout]
-        with code.loop(self.call["last"], self.call["first"]) as unit:
-            self.tile, (i, j) = unit, layout.tile(unit, self.call["panels"])
+        layout, call, self.seen = LAYOUTS[what.layout], self.call, code.variable(code.everywhere(0, WORD))
+        with code.loop(call["last"], call["first"]) as unit:
+            product, i, j = layout.tile(unit, call["panels"], call["tiles"])
             self.panels = dict(zip("ab", layout.panels(i, j), strict=True))
-            self.corner = (
-                self.call["index"]
-                + i * what.rows * self.call["row_stride"]
-                + j * what.lanes * self.call["column_stride"]
-            )
-            self.outputs = i * what.rows * self.call["wide"] + j * what.lanes
+            self.corner = call["index"] + i * what.rows * call["row_stride"] + j * what.lanes * call["column_stride"]
+            if what.layout == "grid":
+                sizes = {"a": "a_size", "b": "b_size", "c": "c_size", "values": "size", "flags": "size"}
+                self.call = call | {x: code.at(call[x], product * call[size]) for x, size in sizes.items()}
+                self.corner = self.corner + product * call["product_stride"]
+                self.product = product
+            self.outputs = i * what.rows * call["wide"] + j * what.lanes
             for variable in (self.counted, *self.filled.values()):
                 variable.set(code.int(0))
             self.sum(i, j)
-        code.builder.ret_void()
+        code.builder.ret(code.united(self.seen.get()).long().value)
 
     def sum(self, i, j):
         """Code of a tile."""
@@ -341,11 +343,12 @@ class Driver:
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
-            code.store(own[VALUE], call["values"], where)
+            code.store(own[VALUE].coded(maker.stage.family) if maker.sum.coded else own[VALUE], call["values"], where)
             flags = flags_of(own, of_nan)
             for slot in maker.order.slots[1:]:  # beside the sum, what may overflow alone
                 fine = code.load(state, maker.place(slot, row)).magnitude() < np.inf
                 flags = fine.choose(flags, flags | 5)
+            self.seen.set(self.seen.get() | flags)
             code.store(Vector(code.builder, code.builder.trunc(flags.value, octets)), call["flags"], where)
             if maker.sum.counts:
                 size = call["tiles"] * maker.sum.cells

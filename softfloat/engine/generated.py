@@ -17,7 +17,7 @@ TURNS = 8
 
 
 class Job:
-    """A loop of a sum and what it takes; job(first, last, more) calls it for tiles of these numbers. What is not named is 0."""
+    """A loop of a sum and what it takes; job(first, last, more) -> flags seen, of tiles of these numbers. What is not named is 0."""
 
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         self._loop, self._places = sums().loop_of(what), sums().PLACES
@@ -28,13 +28,13 @@ class Job:
             self._words[self._places[name]] = number
         self._arrays = arrays  # which live as long as their addresses
 
-    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> None:
+    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> int:
         """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
         call, places = array("Q", self._words), self._places
         call[places["first"]], call[places["last"]] = first, last
         for name, number in (more or {}).items():
             call[places[name]] = number
-        self._loop(call.buffer_info()[0])
+        return int(self._loop(call.buffer_info()[0]))
 
 
 def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:

@@ -235,7 +235,8 @@ class Generated(Way):
         shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
         if layout == "lone":
             shape = 1, paired().LONE_LANES
-        return descriptions().Sum(order or self.operation, stage, counting, layout, *shape, reading)
+        coded = layout == "grid" and not counting and self.results is np.uint16
+        return descriptions().Sum(order or self.operation, stage, counting, layout, *shape, reading, coded)
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
@@ -247,10 +248,14 @@ class Generated(Way):
 
     def looped(
         self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
-    ) -> Callable[..., None]:
-        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of a grid, or of several chains of one.
+    ) -> Callable[..., int]:
+        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, of grids, or of several
+        chains of one.
 
-        These have so many products in all; `planned` is the program of the first.
+        a is (products, 1, row panels, k, rows of one), b alike, of columns; c and values are (products, rows, columns) of whole tiles, c may be
+        of one product, for all. Tiles of a product follow those of another. What outputs beyond `rows` and `columns` raise is seen as well,
+        INEXACT always. These have so many products in all; `planned` is the program of the first. lows, flat, are the least numbers of
+        turns of a, and after them of b, or empty. `roomy`: what operands add up to is as small as loops that split sums ask.
         """
         what = self.sum("grid", tally is not None)
         known: dict[str, Codes] = {}
@@ -266,17 +271,22 @@ class Generated(Way):
 
         def loop(
             first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
-            rows: int, columns: int,
-        ) -> None:  # fmt: skip
-            panels, turns = a.shape[-3:-1]
+            rows: int, columns: int, lows: Codes = NO_LOWS, roomy: bool = False,
+        ) -> int:  # fmt: skip
+            panels, turns, height = a.shape[-3:]
+            across, width = b.shape[-3], b.shape[-1]
             arrays = {
                 "a": a, "b": b, "c": c, "values": values, "flags": flags, "numbers": numbers, "state": generated.room(what, chains),
+                "lows": lows,
             }  # fmt: skip
+            size = panels * height * across * width
             given = {
-                "tiles": panels * b.shape[-3], "panels": panels, "wide": c.shape[1], "rows": rows, "columns": columns, "nan_flags": nan_flags,
-                "turns": turns,
+                "tiles": panels * across, "panels": panels, "wide": c.shape[-1], "rows": rows, "columns": columns, "nan_flags": nan_flags,
+                "turns": turns, "roomy": int(roomy), "low_b": a.size // height if lows.size else 0, "a_size": panels * turns * height,
+                "b_size": across * turns * width, "size": size, "c_size": size if c.size > size else 0,
+                "product_stride": rows * columns,
             }  # fmt: skip
-            job(first, last, generated.addresses(arrays) | given)
+            return job(first, last, generated.addresses(arrays) | given)
 
         return loop
 
@@ -324,7 +334,11 @@ class OneByOne(Generated):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return tiles().deterministic(self.operation, self.carrier, 1, 1, self.manner), self._watched(planned, panels)
+        return self.looped(planned, place, random, planned.length, 1), self._watched(planned, panels)
+
+    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
+        """The loop that counts as well."""
+        return self.looped(planned, place, random, planned.length, 1, tally), self._watched(planned, panels)
 
     def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
         """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
@@ -347,8 +361,7 @@ class OneByOne(Generated):
         """The loop of `kernels.batches`, which makes codes."""
         if self.results is None:
             return None
-        loop: Callable[..., int] = batches().batch(readings, self.operation, self.manner, whole)
-        return loop
+        return None
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
