@@ -325,8 +325,12 @@ class _Grid(_Turns):
         code, call, maker = self.code, self.call, self.maker
         rows, chains, turns = maker.sum.rows, call["chains"], call["turns"]
 
+        own = code.room(SLOTS * maker.sum.cells)
+
         def state(chain):
-            return code.at(call["state"], chain * (SLOTS * maker.sum.cells))
+            """Of several chains, in the caller's room."""
+            shared = code.at(call["state"], chain * (SLOTS * maker.sum.cells))
+            return code.builder.select((call["chains"] > 1).value, shared, own)
 
         self.begin()
         panels, product = call["panels"], self.product

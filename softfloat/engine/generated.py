@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -20,26 +20,81 @@ class Job:
     """A loop of a sum and what it takes; job(first, last, more) -> flags seen, of tiles of these numbers. What is not named is 0."""
 
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
-        self._loop, self._places = sums().loop_of(what), sums().PLACES
-        self._words = [0] * len(self._places)
+        self._loop, self.places = sums().loop_of(what), sums().PLACES
+        words = [0] * len(self.places)
         if what.stage.draws:
-            self._words[self._places["again"]] = sums().again_address()
+            words[self.places["again"]] = sums().again_address()
         for name, number in (addresses(arrays) | dict(numbers)).items():
-            self._words[self._places[name]] = number
+            words[self.places[name]] = number
+        self.words = array("Q", words)
         self._arrays = arrays  # which live as long as their addresses
 
     def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> int:
         """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
-        call, places = array("Q", self._words), self._places
+        call, places = self.words[:], self.places
         call[places["first"]], call[places["last"]] = first, last
         for name, number in (more or {}).items():
             call[places[name]] = number
-        return int(self._loop(call.buffer_info()[0]))
+        return self.run(call)
+
+    def run(self, call: array[int]) -> int:
+        """The loop, of words as it takes them."""
+        found: int = self._loop(call.buffer_info()[0])
+        return found
+
+
+GRID = (
+    "first", "last", "a", "b", "c", "values", "flags", "numbers", "lows", "tiles", "panels", "wide", "rows", "columns", "nan_flags", "turns",
+    "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride",
+)  # fmt: skip
+NO_LOWS = np.empty(0, np.float32)
+"""Where a loop takes the least numbers of panels' turns, but none are needed."""
+
+
+def of_grids(what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> Callable[..., int]:
+    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, of tiles of grids.
+
+    a is (products, 1, row panels, k, rows of one), b alike, of columns; c and values are (products, rows, columns) of whole tiles, c may be of
+    one product, for all. Tiles of a product follow those of another. What outputs beyond `rows` and `columns` raise is seen as well, INEXACT
+    always. lows, flat, are the least numbers of turns of a, and after them of b, or empty. `roomy`: what operands add up to is as small as
+    loops that split sums ask. What small calls take is counted in microseconds: nothing here is made that can be there before.
+    """
+    job, chains = Job(what, arrays, numbers), numbers["chains"]
+    places = [job.places[name] for name in GRID]
+    state = job.places["state"]
+
+    def loop(
+        first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
+        rows: int, columns: int, lows: Codes = NO_LOWS, roomy: bool = False,
+    ) -> int:  # fmt: skip
+        panels, turns, height = a.shape[-3:]
+        across, width = b.shape[-3], b.shape[-1]
+        tiles, size = panels * across, panels * height * across * width
+        call = job.words[:]
+        given = (
+            first, last, address(a), address(b), address(c), address(values), address(flags), address(numbers), address(lows), tiles, panels,
+            c.shape[-1], rows, columns, nan_flags, turns, roomy, a.size // height if lows.size else 0, panels * turns * height,
+            across * turns * width, size if c.size > size else 0, size, rows * columns,
+        )  # fmt: skip
+        for place, number in zip(places, given, strict=True):
+            call[place] = number
+        if chains > 1:
+            own = room(what, chains)
+            call[state] = address(own)
+        return job.run(call)
+
+    return loop
+
+
+def address(x: Codes) -> int:
+    """Where an array lies."""
+    found: int = x.__array_interface__["data"][0]
+    return found
 
 
 def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:
     """Where arrays lie."""
-    return {name: x.__array_interface__["data"][0] for name, x in arrays.items()}
+    return {name: address(x) for name, x in arrays.items()}
 
 
 def room(what: Any, tiles: int) -> Codes:

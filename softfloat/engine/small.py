@@ -212,7 +212,6 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> 
     column_panels = laid_out(right, width)
     plan.loop(
         0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
-        ways.NO_LOWS, False,
     )  # fmt: skip
     raised = flags[:, :rows, :columns]
     if raised.size == 1:

@@ -19,7 +19,6 @@ from softfloat.engine.parameters import (
     FLOAT16,
     FLOAT32,
     available,
-    batches,
     descriptions,
     dots,
     few,
@@ -102,8 +101,6 @@ class Random(NamedTuple):
         return np.uint64(self.key), np.uint64(self.stream)
 
 
-NO_LOWS = np.empty(0, np.float32)
-"""Where a loop takes the least numbers of panels' turns, but none are needed."""
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
 
@@ -249,13 +246,9 @@ class Generated(Way):
     def looped(
         self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
     ) -> Callable[..., int]:
-        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, of grids, or of several
-        chains of one.
+        """`generated.of_grids` of this way, or of several chains of one grid.
 
-        a is (products, 1, row panels, k, rows of one), b alike, of columns; c and values are (products, rows, columns) of whole tiles, c may be
-        of one product, for all. Tiles of a product follow those of another. What outputs beyond `rows` and `columns` raise is seen as well,
-        INEXACT always. These have so many products in all; `planned` is the program of the first. lows, flat, are the least numbers of
-        turns of a, and after them of b, or empty. `roomy`: what operands add up to is as small as loops that split sums ask.
+        These have so many products in all; `planned` is the program of the first.
         """
         what = self.sum("grid", tally is not None)
         known: dict[str, Codes] = {}
@@ -267,28 +260,7 @@ class Generated(Way):
             known |= self.rounding
             given |= self.address(place, random)
             given |= generated.turns(begun, chains if chains > 1 else planned.apart, chains)
-        job = generated.Job(what, known, given)
-
-        def loop(
-            first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
-            rows: int, columns: int, lows: Codes = NO_LOWS, roomy: bool = False,
-        ) -> int:  # fmt: skip
-            panels, turns, height = a.shape[-3:]
-            across, width = b.shape[-3], b.shape[-1]
-            arrays = {
-                "a": a, "b": b, "c": c, "values": values, "flags": flags, "numbers": numbers, "state": generated.room(what, chains),
-                "lows": lows,
-            }  # fmt: skip
-            size = panels * height * across * width
-            given = {
-                "tiles": panels * across, "panels": panels, "wide": c.shape[-1], "rows": rows, "columns": columns, "nan_flags": nan_flags,
-                "turns": turns, "roomy": int(roomy), "low_b": a.size // height if lows.size else 0, "a_size": panels * turns * height,
-                "b_size": across * turns * width, "size": size, "c_size": size if c.size > size else 0,
-                "product_stride": rows * columns,
-            }  # fmt: skip
-            return job(first, last, generated.addresses(arrays) | given)
-
-        return loop
+        return generated.of_grids(what, known, given)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -342,7 +314,7 @@ class OneByOne(Generated):
 
     def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
         """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
-        lows = lows_of(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else NO_LOWS
+        lows = lows_of(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else generated.NO_LOWS
         limit, roomy = self.limit(planned.length), False
         if limit:
             a, b, c = (largest_of(x) for x in panels[:3])
