@@ -57,8 +57,9 @@ def _linked(content):
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(content))
     engine.finalize_object()
-    function = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(engine.get_function_address("loop"))
-    function.engine = engine  # which owns the code
+    address = engine.get_function_address("loop")
+    function = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p)(address)
+    function.address, function.engine = address, engine  # which owns the code
     return function
 
 
@@ -74,7 +75,10 @@ def _found(what):
 
 
 def loop_of(what):
-    """loop(address of words of 64 bits, in the order of FIELDS) -> flags seen, of a Sum. It holds no interpreter lock."""
+    """loop(address of words of 64 bits, in the order of FIELDS) -> flags seen, of a Sum. It holds no interpreter lock.
+
+    Its own `address` is that of its code.
+    """
     with _lock:
         return _found(what)
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from array import array
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import sums
+from softfloat.engine.parameters import calls, sums
 
 LINE = 16  # numbers
 TURNS = 8
@@ -43,47 +43,31 @@ class Job:
         return found
 
 
-GRID = (
-    "first", "last", "a", "b", "c", "values", "flags", "numbers", "lows", "tiles", "panels", "wide", "rows", "columns", "nan_flags", "turns",
-    "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride",
-)  # fmt: skip
 NO_LOWS = np.empty(0, np.float32)
 """Where a loop takes the least numbers of panels' turns, but none are needed."""
 
 
-def of_grids(what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> Callable[..., int]:
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, of tiles of grids.
+class Grids(Job):
+    """The same of grids, called as `kernels.sums.calls.grids` is, through Numba: small calls count microseconds."""
 
-    a is (products, 1, row panels, k, rows of one), b alike, of columns; c and values are (products, rows, columns) of whole tiles, c may be of
-    one product, for all. Tiles of a product follow those of another. What outputs beyond `rows` and `columns` raise is seen as well, INEXACT
-    always. lows, flat, are the least numbers of turns of a, and after them of b, or empty. `roomy`: what operands add up to is as small as
-    loops that split sums ask. What small calls take is counted in microseconds: nothing here is made that can be there before.
-    """
-    job, chains = Job(what, arrays, numbers), numbers["chains"]
-    places = [job.places[name] for name in GRID]
-    state = job.places["state"]
+    def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
+        super().__init__(what, arrays, numbers)
+        self._what, self._chains, self._launch = what, numbers["chains"], calls().launch()
+        self.address, self.fixed = np.uint64(self._loop.address), np.array(self.words, np.uint64)
 
-    def loop(
-        first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
+    def grids(
+        self, first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
         rows: int, columns: int, lows: Codes = NO_LOWS, roomy: bool = False,
     ) -> int:  # fmt: skip
-        panels, turns, height = a.shape[-3:]
-        across, width = b.shape[-3], b.shape[-1]
-        tiles, size = panels * across, panels * height * across * width
-        call = job.words[:]
-        given = (
-            first, last, address(a), address(b), address(c), address(values), address(flags), address(numbers), address(lows), tiles, panels,
-            c.shape[-1], rows, columns, nan_flags, turns, roomy, a.size // height if lows.size else 0, panels * turns * height,
-            across * turns * width, size if c.size > size else 0, size, rows * columns,
-        )  # fmt: skip
-        for place, number in zip(places, given, strict=True):
-            call[place] = number
-        if chains > 1:
-            own = room(what, chains)
-            call[state] = address(own)
-        return job.run(call)
-
-    return loop
+        """Flags seen, of tiles of grids."""
+        words = self.fixed
+        if self._chains > 1:
+            state, words = room(self._what, self._chains), words.copy()
+            words[self.places["state"]] = address(state)
+        seen: int = self._launch(
+            self.address, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
+        )
+        return seen
 
 
 def address(x: Codes) -> int:

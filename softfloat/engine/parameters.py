@@ -240,6 +240,14 @@ def counted_lines() -> ModuleType:
 
 
 @cache
+def calls() -> ModuleType:
+    """Calls of generated loops out of compiled ones, likewise."""
+    from softfloat.kernels.sums import calls as module
+
+    return module
+
+
+@cache
 def sums() -> ModuleType:
     """The generator of loops, imported when first needed."""
     from softfloat.kernels.sums import target as module

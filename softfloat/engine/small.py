@@ -109,7 +109,7 @@ def _plan(
         tiles=down * across,
         sizes=(tiles().ROWS, tiles().LANES[np.float32]),
         way=way,
-        loop=way.looped(planned, ways.Place(0, 0, 0), ways.Random(0, 0), grid.length, 1),
+        loop=way.looped(planned, ways.Place(0, 0, 0), ways.Random(0, 0), grid.length, 1).grids,
         decode=loops().decoding(),
         extent=dots().extent(),
         nothing=np.zeros(shape, np.float32),

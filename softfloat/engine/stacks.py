@@ -389,7 +389,7 @@ def run(
         a, b = arrays[:2]
         units = a.shape[2] * b.shape[2]
         if tally is not None:
-            one, shape = [x[0] for x in arrays], arrays[3].shape[1:]
+            one, shape = arrays if way.stacked else [x[0] for x in arrays], arrays[3].shape[1:]
             padded = tally.padded(shape, way.carrier)
             panels = Panels(one[0], one[1], one[2], low_c)
             run_tiles(way.counting_loop(planned, panels, padded, place, random), one, units)
@@ -432,10 +432,9 @@ def run_chains(
     found = [operand.lay_out(slice(None), x) for operand, x in zip(operands, (of_a, of_b), strict=True)]
     if not _serves(way, operands, found, None):
         return None
-    panels = Panels(of_a[:, 0], of_b[:, 0], begins[0], math.inf)
-    loop = way.looped(planned, place, random, length, chains)
+    loop = way.looped(planned, place, random, length, chains).grids
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-    arrays = *panels[:3], *(x.reshape(-1, x.shape[2]) for x in (values, raised))
+    arrays = of_a, of_b, begins, values, raised
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, *arrays, numbers, of_nan, rows, columns)

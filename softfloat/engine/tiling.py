@@ -231,7 +231,7 @@ def run(
     else:
         loop, more = way.counting_loop(planned, laid_out, padded, place, random)
     arrays = [*laid_out[:3], values, flags]
-    if way.stacked and padded is None:
+    if way.stacked:
         arrays = [x[np.newaxis] for x in arrays]
 
     seen: list[int] = []

@@ -198,6 +198,7 @@ class Generated(Way):
 
     operation: str
 
+    stacked: ClassVar[bool] = True
     draws_anywhere: ClassVar[bool] = True
     counts_grids: ClassVar[bool] = True
 
@@ -237,16 +238,16 @@ class Generated(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return self.looped(planned, place, random, planned.length, 1), ()
+        return self.looped(planned, place, random, planned.length, 1).grids, ()
 
     def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
-        return self.looped(planned, place, random, planned.length, 1, tally), ()
+        return self.looped(planned, place, random, planned.length, 1, tally).grids, ()
 
     def looped(
         self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
-    ) -> Callable[..., int]:
-        """`generated.of_grids` of this way, or of several chains of one grid.
+    ) -> generated.Grids:
+        """The loop of grids, or of several chains of one.
 
         These have so many products in all; `planned` is the program of the first.
         """
@@ -260,7 +261,7 @@ class Generated(Way):
             known |= self.rounding
             given |= self.address(place, random)
             given |= generated.turns(begun, chains if chains > 1 else planned.apart, chains)
-        return generated.of_grids(what, known, given)
+        return generated.Grids(what, known, given)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -289,8 +290,6 @@ class OneByOne(Generated):
 
     manner: Any
 
-    stacked: ClassVar[bool] = True
-
     @cached_property
     def stage(self) -> Any:
         """How products and sums round."""
@@ -306,11 +305,11 @@ class OneByOne(Generated):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return self.looped(planned, place, random, planned.length, 1), self._watched(planned, panels)
+        return self.looped(planned, place, random, planned.length, 1).grids, self._watched(planned, panels)
 
     def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
-        return self.looped(planned, place, random, planned.length, 1, tally), self._watched(planned, panels)
+        return self.looped(planned, place, random, planned.length, 1, tally).grids, self._watched(planned, panels)
 
     def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
         """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
