@@ -6,7 +6,8 @@ from . import jit, spec
 from .jit import flat, row
 from .quick_steps import SPLIT_MOST
 from .stacked import laying_out, writing_out
-from .tiles import finding_least, is_lifted, summing
+from .sums.calls import grids
+from .tiles import finding_least
 from .unit_loops import summing_in_phases, summing_one_by_one
 from .vectors import LANES, ROWS
 
@@ -27,10 +28,9 @@ def copied_out(values, raised, codes, flags):
 
 
 @jit.once
-def batch(readings, operation, manner, whole):
-    """The loop of products that meet the sum one after the other, as `tiles.summing` has them, whose outputs are codes."""
-    sums = summing(operation, np.float32, 1, 1, manner)
-    return _batch(readings, np.float32, 1, sums, is_lifted(operation, manner), whole, copied_out)
+def batch(readings, whole):
+    """The loop of products that meet the sum one after the other, by a generated loop at an address, whose outputs are codes."""
+    return _batch(readings, np.float32, 1, grids, whole, copied_out)
 
 
 @jit.once
@@ -38,23 +38,23 @@ def unit_batch(readings, unit, phased, writing):
     """The same of units whose terms are aligned, maybe in phases, and whose stores draw nothing, written as `stacked.WRITERS` says."""
     unit_sums = summing_in_phases(unit) if phased else summing_one_by_one(unit)
 
-    def sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
+    def sums(_, __, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
         unit_sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns)
         return 0
 
     sums = jit.referable(row(sums), unit)
-    return _batch(readings, np.float64, 2, sums, False, False, writing_out(writing))
+    return _batch(readings, np.float64, 2, sums, False, writing_out(writing))
 
 
-def _batch(readings, carrier, planes, sums, lifted, whole, write):
-    """loop(first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
+def _batch(readings, carrier, planes, sums, whole, write):
+    """loop(function, words, first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
     own_flags, numbers, nan_flags, limit, lows, spans, left) -> flags seen, of products first ... last - 1.
 
     a and b are codes, (products, rows, k) and (products, k, columns), read as `stacked.laying_out` has it, into panels of one product
     that it fills; values and flags, (products, rows, columns), are what `sums` makes of them, or what `write` makes of that. They
     are `whole` tiles, or own values and flags are those of one product, filled up to such. `begins`, zeros, are what sums begin
     with. Products whose magnitudes add up to less than `limit` are as small as loops that split sums ask. lows has room for what
-    is least in panels, if sums ask. spans, (products, 2, 2), tells the least and the greatest magnitude of a and of b. A product
+    is least in panels, or none if no sum asks. spans, (products, 2, 2), tells the least and the greatest magnitude of a and of b. A product
     that is not finite is left as it was, marked in `left`, and told by LEFT.
     """
     read_a, read_b = (laying_out(x, carrier, planes, stands) for x, stands in zip(readings, (True, False), strict=True))
@@ -62,7 +62,7 @@ def _batch(readings, carrier, planes, sums, lifted, whole, write):
     unbounded = spec.OVERFLOW | spec.INVALID
 
     def batch_loop(
-        first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
+        function, words, first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
         own_flags, numbers, nan_flags, limit, lows, spans, left,
     ):  # fmt: skip
         units = panels_a.shape[2] * panels_b.shape[2]
@@ -77,18 +77,19 @@ def _batch(readings, carrier, planes, sums, lifted, whole, write):
                 left[n] = True
                 seen |= LEFT
                 continue
-            if lifted:
+            if lows.size:
                 least_of_a(flat(panels_a), lows[:turns_of_a])
                 least_of_b(flat(panels_b), lows[turns_of_a:])
             roomy = a.shape[2] * greatest_a * greatest_b < limit and greatest_b < SPLIT_MOST
             if whole:
                 seen |= sums(
-                    0, units, panels_a, panels_b, begins, values[n : n + 1], flags[n : n + 1], numbers, nan_flags, rows, columns,
-                    lows, roomy,
+                    function, words, 0, units, panels_a, panels_b, begins, values[n : n + 1], flags[n : n + 1], numbers, nan_flags,
+                    rows, columns, lows, roomy,
                 )  # fmt: skip
             else:
                 seen |= sums(
-                    0, units, panels_a, panels_b, begins, own_values, own_flags, numbers, nan_flags, rows, columns, lows, roomy,
+                    function, words, 0, units, panels_a, panels_b, begins, own_values, own_flags, numbers, nan_flags, rows, columns,
+                    lows, roomy,
                 )  # fmt: skip
                 finite = write(own_values, own_flags, values[n : n + 1], flags[n : n + 1])
                 seen |= 0 if finite else unbounded

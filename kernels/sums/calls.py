@@ -82,6 +82,4 @@ def launch():
 
 
 def _launch(function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
-    return grids(
-        function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
-    )
+    return grids(function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy)

@@ -53,19 +53,20 @@ class Grids(Job):
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         super().__init__(what, arrays, numbers)
         self._what, self._chains, self._launch = what, numbers["chains"], calls().launch()
-        self.address, self.fixed = np.uint64(self._loop.address), np.array(self.words, np.uint64)
+        self.words_of_grids = np.uint64(self._loop.address), np.array(self.words, np.uint64)
+        """The address of the loop, and what it takes beside what `grids` does."""
 
     def grids(
         self, first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
         rows: int, columns: int, lows: Codes = NO_LOWS, roomy: bool = False,
     ) -> int:  # fmt: skip
         """Flags seen, of tiles of grids."""
-        words = self.fixed
+        function, words = self.words_of_grids
         if self._chains > 1:
             state, words = room(self._what, self._chains), words.copy()
             words[self.places["state"]] = address(state)
         seen: int = self._launch(
-            self.address, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
+            function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
         )
         return seen
 

@@ -19,6 +19,7 @@ from softfloat.engine.parameters import (
     FLOAT16,
     FLOAT32,
     available,
+    batches,
     descriptions,
     dots,
     few,
@@ -174,6 +175,11 @@ class Way:
         return None
 
     @property
+    def asks(self) -> bool:
+        """Whether loops ask for the least numbers of turns."""
+        return False
+
+    @property
     def compensates(self) -> bool:
         """Whether sums keep what they lose, to make up for it."""
         return False
@@ -313,7 +319,7 @@ class OneByOne(Generated):
 
     def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
         """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
-        lows = lows_of(panels.a, panels.b) if tiles().is_lifted(self.operation, self.manner) else generated.NO_LOWS
+        lows = lows_of(panels.a, panels.b) if self.asks else generated.NO_LOWS
         limit, roomy = self.limit(planned.length), False
         if limit:
             a, b, c = (largest_of(x) for x in panels[:3])
@@ -332,7 +338,13 @@ class OneByOne(Generated):
         """The loop of `kernels.batches`, which makes codes."""
         if self.results is None:
             return None
-        return None
+        loop: Callable[..., int] = batches().batch(readings, whole)
+        return loop
+
+    @property
+    def asks(self) -> bool:
+        """Whether loops ask for the least numbers of turns."""
+        return bool(quick_steps().is_lifted(self.operation, self.manner))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
