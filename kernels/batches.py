@@ -1,13 +1,14 @@
 """Many small products in one call: each is read, summed and written before the next, in panels that stay in the CPU's first caches."""
 
 import numpy as np
+from llvmlite import ir
+from numba import types
 
 from . import jit, spec
-from .jit import flat, row
+from .jit import flat, lowered, row
 from .quick_steps import SPLIT_MOST
 from .stacked import laying_out, writing_out
 from .tiles import finding_least, is_lifted, summing
-from .unit_loops import summing_in_phases, summing_one_by_one
 from .vectors import LANES, ROWS
 
 LEFT = 1 << 8
@@ -33,17 +34,36 @@ def batch(readings, operation, manner, whole):
     return _batch(readings, np.float32, 1, sums, is_lifted(operation, manner), whole, copied_out)
 
 
+def called(job):
+    """Call the loop whose address comes last in a job, with the job."""
+
+
+@lowered(called)
+def _called(context, job):
+    signature = types.void(job)
+
+    def codegen(context, builder, signature, arguments):
+        array = context.make_array(job)(context, builder, arguments[0])
+        last = builder.sub(array.nitems, ir.Constant(array.nitems.type, 1))
+        kind = ir.FunctionType(ir.VoidType(), [array.data.type])
+        address = builder.load(builder.gep(array.data, [last]))
+        builder.call(builder.inttoptr(address, kind.as_pointer()), [array.data])
+        return context.get_dummy_value()
+
+    return signature, codegen
+
+
+@row
+def generated_sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, job, roomy):
+    """Those of a loop of `kernels.sums`, whose job knows all of this."""
+    called(job)
+    return 0
+
+
 @jit.once
-def unit_batch(readings, unit, phased, writing):
-    """The same of units whose terms are aligned, maybe in phases, and whose stores draw nothing, written as `stacked.WRITERS` says."""
-    unit_sums = summing_in_phases(unit) if phased else summing_one_by_one(unit)
-
-    def sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
-        unit_sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns)
-        return 0
-
-    sums = jit.referable(row(sums), unit)
-    return _batch(readings, np.float64, 2, sums, False, False, writing_out(writing))
+def unit_batch(readings, writing):
+    """The same of units whose terms are aligned, whose stores draw nothing, written as `stacked.WRITERS` says; a job comes in place of lows."""
+    return _batch(readings, np.float64, 2, generated_sums, False, False, writing_out(writing))
 
 
 def _batch(readings, carrier, planes, sums, lifted, whole, write):

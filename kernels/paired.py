@@ -15,7 +15,6 @@ from llvmlite import ir
 from . import jit
 from .accumulate import (
     RUNNING,
-    STORE,
     bin_row,
     carry_row,
     collect_row,
@@ -35,11 +34,8 @@ from .steps import (
     UNDERFLOW,
     VALUE,
     Numbers,
-    exact_step,
 )
 from .tiles import WATCH
-from .unit_loops import Kind
-from .units import MAKERS, UnitNumbers, slots_of
 from .vectors import LANES, ROWS, load
 
 
@@ -139,19 +135,6 @@ def add_step(manner, watchful):
     return step
 
 
-def _steps(kind, block, options):
-    """(maker of a step, what it takes before `watchful`, what it notes) of a kind of `chain`."""
-    if kind == "unit":
-        (unit,) = options
-        return MAKERS[unit.kind], options, tuple(slot for slot in slots_of(unit) if slot < SLOTS)
-    if kind == "exact":
-        stored, saturate = options[2:]
-        slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * bool(stored and saturate)
-        return exact_step, (*options, True), slots
-    (manner,) = options
-    return add_step if kind == "add" else STEPS[kind, manner.family], (manner,), manner.slots
-
-
 @row
 def all_inexact(happened, cells):
     """Whether nothing is left to watch for."""
@@ -172,110 +155,52 @@ def flags_of(value, inexact, underflow, overflow, nan_flags):
 
 
 @jit.once
-def chain(kind, carrier, block, planes, layout, reading, records, *options):
+def chain(kind, carrier, layout, reading, records, manner):
     """loop(state, a, b, kept, numbers): further products for every panel's outputs.
 
-    `kind` is an operation of STEPS, or "add", which takes a alone, with a Manner as its option; "exact", with
-    those of the step; or "unit", with a description of `units`. In the layout "paired", a
-    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. `reading`: as `laid` says. state is
-    (panels, SLOTS * cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
-    there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).
+    `kind` is an operation of STEPS, or "add", which takes a alone. In the layout "paired", a and b are (1, panels, k, cells); "shared", b is
+    (1, 1, k, 1); "lone", both are. `reading`: as `laid` says. state is (panels, SLOTS * cells). `records`: what it is after every product goes
+    to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone"; there is one panel then.
     """
     rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[carrier])
-    make, known, noted = _steps(kind, block, options)
-    fields = UnitNumbers._fields if kind == "unit" and carrier is np.float64 else Numbers._fields
+    make = add_step if kind == "add" else STEPS[kind, manner.family]
     wrap = recording if records else lambda step: step
     watchful, brief = (
         tile(
-            ("paired", kind, options, watches, records), wrap(make(*known, watches)), carrier,
-            (VALUE, *((INEXACT,) if watches else ()), *noted), fields, block, planes,
+            ("paired", kind, manner, watches, records), wrap(make(manner, watches)), carrier,
+            (VALUE, *((INEXACT,) if watches else ()), *manner.slots), Numbers._fields,
             kind=laid(layout, reading), rows=rows, lanes=lanes,
         )
         for watches in (True, False)
     )  # fmt: skip
     integer = np.int32 if carrier is np.float32 else np.int64
-    cells, watched = rows * lanes, max(WATCH // block, 1)
-    draws = (kind == "exact" and options[2] == "drawn") or (
-        kind == "unit" and getattr(options[0], "stored", "") == "drawn"
-    )
+    cells = rows * lanes
     a_cells, b_cells = 1 if layout == "lone" else cells, cells if layout == "paired" else 1
-    kept_cells = SLOTS * a_cells if records else cells if draws else 0
+    kept_cells = SLOTS * a_cells if records else 0
 
     def chain_loop(state, a, b, kept, numbers):
-        turns = a.shape[2] // block
-        a_plane, b_plane = a.size // planes, b.size // planes
+        turns = a.shape[2]
         flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
         for panel in range(state.shape[0]):
             mine = state[panel]
             happened = viewed(mine, integer)
-            a_at = panel * turns * block * a_cells
-            b_at = panel * turns * block * b_cells if b_cells > 1 else 0
+            a_at = panel * turns * a_cells
+            b_at = panel * turns * b_cells if b_cells > 1 else 0
             kept_at = panel * turns * kept_cells
             done = 0
             while done < turns:
                 count = turns - done
                 known = flat_kept[kept_at + done * kept_cells :]
                 if all_inexact(happened, cells):
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
+                    brief(flat_a, a_at, 0, flat_b, b_at, 0, known, mine, numbers, count)
                 else:
-                    count = min(watched, count)
-                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
+                    count = min(WATCH, count)
+                    watchful(flat_a, a_at, 0, flat_b, b_at, 0, known, mine, numbers, count)
                 done += count
-                a_at += count * block * a_cells
-                b_at += count * block * b_cells
+                a_at += count * a_cells
+                b_at += count * b_cells
 
     return jit.compiled(chain_loop)
-
-
-@jit.once
-def phased(unit, layout):
-    """loop(state, a, b, kept, numbers): as `chain`, for aligned blocks of a unit so long that their products are no code of their own.
-
-    A state has LONG_SLOTS.
-    """
-    rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[np.float64])
-    kind, block, cells = Kind(unit, kind=LAYOUTS[layout], rows=rows, lanes=lanes), unit.block, rows * lanes
-    start, lead, scale, (watchful, brief), (last_watchful, last_brief) = kind.phases()
-    a_cells, b_cells = 1 if layout == "lone" else cells, cells if layout == "paired" else 1
-
-    def phased_chain_loop(state, a, b, kept, numbers):
-        turns = a.shape[2] // block
-        a_plane, b_plane = a.size // 2, b.size // 2
-        flat_a, flat_b = flat(a), flat(b)
-        for panel in range(state.shape[0]):
-            mine = state[panel]
-            happened = viewed(mine, np.int64)
-            a_at = panel * turns * block * a_cells
-            b_at = panel * turns * block * b_cells if b_cells > 1 else 0
-            known = False
-            for _turn in range(turns):
-                known = known or all_inexact(happened, cells)
-                start(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                lead(flat_a, a_at, a_plane, flat_b, b_at, b_plane, mine, mine, numbers, block)
-                scale(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                if known:
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, mine, mine, numbers, block)
-                    last_brief(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                else:
-                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, mine, mine, numbers, block)
-                    last_watchful(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                a_at += block * a_cells
-                b_at += block * b_cells
-
-    return jit.compiled(phased_chain_loop)
-
-
-@jit.once
-def stored_noise():
-    """loop(noise, first, stride, step, width, key, stream): random numbers of stores from `step` on, (panels, stores, cells)."""
-
-    def stored_noise_loop(noise, first, stride, step, width, key, stream):
-        for panel in range(noise.shape[0]):
-            corner = first + panel * noise.shape[2] * stride
-            for turn in range(noise.shape[1]):
-                draw_row(noise[panel, turn], corner, stride, STORE, step + turn, key, stream, width)
-
-    return jit.compiled(stored_noise_loop)
 
 
 @jit.once

@@ -59,6 +59,11 @@ class Sum(NamedTuple):
     lanes: int
 
     @property
+    def draws(self):
+        """Whether anything rounds stochastically."""
+        return self.stage.draws
+
+    @property
     def cells(self):
         """Outputs of a tile."""
         return self.rows * self.lanes

@@ -4,6 +4,7 @@ from llvmlite import ir
 
 from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
+from ..jit import opaque
 from ..steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
@@ -24,7 +25,7 @@ from ..steps import (
 from ..tiles import flags_of
 from ..vectors import LANES, Vector
 from . import arithmetics, noise
-from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
+from .language import BYTE, CACHE_LINE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
 from .observers import Counts, Flags, Nobody
 from .orders import ORDERS
@@ -36,7 +37,7 @@ POINTERS = {
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
-    "mask", "slots", "records",
+    "mask", "slots", "records", "across", "near", "a_plane", "b_plane", "c_apart",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 ADDRESS = "width", "key", "stream"
@@ -131,6 +132,8 @@ class Lone(Turn):
 class Maker:
     """All code of a sum, in an LLVM module: the function `loop` takes FIELDS."""
 
+    item, word = SINGLE, WORD
+
     def __init__(self, what):
         self.sum, self.stage = what, what.stage
         self.order = ORDERS[what.order](what.stage.draws)
@@ -155,6 +158,7 @@ class Maker:
         made = ir.Function(self.module, ir.FunctionType(returned, kinds), name)
         made.linkage = "internal"
         made.attributes.add("noinline")
+        made.attributes.alignstack = CACHE_LINE  # else vectors that leave registers lie across lines
         return made
 
     def place(self, slot, row=0):
@@ -205,20 +209,24 @@ class Maker:
 class Driver:
     """Code of the loop over tiles: what goes on between turns, whatever their order."""
 
+    flagged = VALUE, INEXACT, UNDERFLOW, OVERFLOW
+    flags_of = staticmethod(flags_of)
+
     def __init__(self, maker):
         self.maker, what = maker, maker.sum
         function = ir.Function(maker.module, ir.FunctionType(ir.VoidType(), [LONG.as_pointer()]), "loop")
         self.code = code = Code(function, what.lanes)
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
         for name, kind in POINTERS.items():
+            kind = maker.item if kind == SINGLE else kind
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
         self.counted = code.variable(code.int(0))
-        layout = LAYOUTS[what.layout]
+        self.layout = LAYOUTS[what.layout]
         with code.loop(self.call["last"], self.call["first"]) as unit:
-            self.tile, (i, j) = unit, layout.tile(unit, self.call["panels"])
-            self.panels = dict(zip("ab", layout.panels(i, j), strict=True))
+            self.tile, (i, j) = unit, self.placed(unit)
+            self.panels = dict(zip("ab", self.layout.panels(i, j), strict=True))
             self.corner = (
                 self.call["index"]
                 + i * what.rows * self.call["row_stride"]
@@ -230,6 +238,10 @@ class Driver:
             self.sum(i, j)
         code.builder.ret_void()
 
+    def placed(self, unit):
+        """(row, column) of a tile among tiles, by its number."""
+        return self.layout.tile(unit, self.call["panels"])
+
     def sum(self, i, j):
         """Code of a tile."""
         raise NotImplementedError
@@ -238,20 +250,24 @@ class Driver:
         """Nothing has happened; outputs beyond the last are no reason to look, and count as inexact."""
         code, call, maker = self.code, self.call, self.maker
         rows, lanes = maker.sum.rows, maker.sum.lanes
-        told = (ROUNDED, SWAMPED) * maker.sum.counts
+        told = (OVERFLOWED, ROUNDED, SWAMPED) * maker.sum.counts
+        zero = code.splat(
+            opaque(code.builder, ir.Constant(maker.word, 0))
+        ).floats()  # not cleared in other widths than it is read
         with code.loop(rows) as row:
             for slot in (*maker.carried, *maker.noted, *told):
-                code.store(code.everywhere(BEGINS.get(slot, 0.0)), state, maker.place(slot, row))
+                begins = code.everywhere(BEGINS[slot], maker.item) if slot in BEGINS else zero
+                code.store(begins, state, maker.place(slot, row))
         beyond = ((i + 1) * rows > call["rows"]) | ((j + 1) * lanes > call["columns"])
         with code.when(beyond, rarely=True), code.loop(rows) as row, code.loop(lanes) as lane:
             outside = (i * rows + row >= call["rows"]) | (j * lanes + lane >= call["columns"])
             with code.when(outside):
-                code.put(Int(code.builder, ir.Constant(SINGLE, 1.0)), state, maker.place(INEXACT, row) + lane)
+                code.put(Int(code.builder, ir.Constant(maker.item, 1.0)), state, maker.place(INEXACT, row) + lane)
 
     def all_inexact(self, state):
         """1 where nothing is left to look for, of outputs whose additions are not counted."""
         code, maker = self.code, self.maker
-        least = code.variable(code.everywhere(0xFFFFFFFF, WORD))
+        least = code.variable(~code.everywhere(0, maker.word))
         with code.loop(maker.sum.rows) as row:
             least.set(least.get().at_most(code.load(state, maker.place(INEXACT, row)).bits()))
         return Int(code.builder, least.get().is_zero().nowhere()).long()
@@ -309,6 +325,8 @@ class Driver:
     def take_counts(self, state):
         """Out of words that hold three counts. What was swamped need not be inexact: it may have become a subnormal that reads as zero."""
         code, maker = self.code, self.maker
+        bits = COUNT_BITS[maker.word.width]
+        full = (1 << bits) - 1
         with code.loop(maker.sum.rows) as row:
 
             def words(slot, row=row):
@@ -316,10 +334,10 @@ class Driver:
 
             taken = words(COUNTS).logical_right(LOWEST_BIT)
             for number, slot in enumerate((ROUNDED, SWAMPED)):
-                some = taken.logical_right(number * COUNT_BITS[32]) & FULL
+                some = taken.logical_right(number * bits) & full
                 code.store(words(slot) + some, state, maker.place(slot, row))
-            code.store(words(INEXACT) | taken & ~(FULL << COUNT_BITS[32]), state, maker.place(INEXACT, row))
-            code.store(code.everywhere(0.0), state, maker.place(COUNTS, row))
+            code.store(words(INEXACT) | taken & ~(full << bits), state, maker.place(INEXACT, row))
+            code.store(code.everywhere(0.0, maker.item), state, maker.place(COUNTS, row))
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -327,17 +345,18 @@ class Driver:
         """Sums, flags and counts, to where they belong."""
         code, call, maker = self.code, self.call, self.maker
         octets = ir.VectorType(BYTE, maker.sum.lanes)
-        of_nan = code.splat(call["nan_flags"].cut(WORD))
-        flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.carried + maker.noted]
+        of_nan = code.splat(call["nan_flags"] if maker.word == LONG else call["nan_flags"].cut(WORD))
+        flagged = [slot for slot in self.flagged if slot in maker.carried + maker.noted]
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
             code.store(own[VALUE], call["values"], where)
-            flags = flags_of(own, of_nan)
+            flags = self.flags_of(own, of_nan)
             code.store(Vector(code.builder, code.builder.trunc(flags.value, octets)), call["flags"], where)
             if maker.sum.counts:
                 size = call["tiles"] * maker.sum.cells
                 for number, slot in enumerate((OVERFLOWED, ROUNDED, SWAMPED)):
-                    code.store(code.load(state, maker.place(slot, row)).bits(), call["counts"], where + size * number)
+                    found = code.load(state, maker.place(slot, row)).bits()
+                    code.store(found if maker.word == WORD else found.cut(WORD), call["counts"], where + size * number)
                 for number, slot in enumerate((LEAST, GREATEST)):
                     code.store(code.load(state, maker.place(slot, row)), call["extremes"], where + size * number)

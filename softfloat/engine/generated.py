@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from array import array
 from collections.abc import Mapping
 from typing import Any
@@ -22,19 +23,28 @@ class Job:
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         self._loop, self._places = sums().loop_of(what), sums().PLACES
         self._words = [0] * len(self._places)
-        if what.stage.draws:
-            self._words[self._places["again"]] = sums().again_address()
+        self._words[self._places["again"]] = sums().again_address(what)
         for name, number in (addresses(arrays) | dict(numbers)).items():
             self._words[self._places[name]] = number
         self._arrays = arrays  # which live as long as their addresses
 
-    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> None:
-        """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
+    def _call(self, first: int, last: int, more: Mapping[str, int]) -> array[int]:
         call, places = array("Q", self._words), self._places
         call[places["first"]], call[places["last"]] = first, last
-        for name, number in (more or {}).items():
+        for name, number in more.items():
             call[places[name]] = number
+        return call
+
+    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> None:
+        """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
+        call = self._call(first, last, more or {})  # which lives until the loop is done
         self._loop(call.buffer_info()[0])
+
+    def words(self, first: int, last: int, more: Mapping[str, int]) -> Codes:
+        """What the loop takes for such a call, and after it the loop's address."""
+        call = self._call(first, last, more)
+        call.append(ctypes.cast(self._loop, ctypes.c_void_p).value or 0)
+        return np.array(call).view(np.int64)
 
 
 def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:

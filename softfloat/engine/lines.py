@@ -233,7 +233,9 @@ class _Work:
 
     @property
     def alone(self) -> bool:
-        """Whether outputs draw one by one."""
+        """Whether outputs are summed one by one."""
+        if isinstance(self.way, UnitWay):
+            return self.count == 1
         return isinstance(self.way, Drawn) and self.tally is None and self.count <= FEW_DRAWN
 
     @property
@@ -242,23 +244,17 @@ class _Work:
         floor = tiles()
         if self.alone:
             return 1
-        rows = floor.ROWS if self.tally is None or isinstance(self.way, Drawn) else floor.COUNTED_ROWS
+        rows = floor.COUNTED_ROWS if isinstance(self.way, OneByOne) and self.tally is not None else floor.ROWS
         return int(paired().LONE_LANES if self.lone else rows * floor.LANES[self.way.carrier])
 
     @property
     def slots(self) -> int:
         """What the state of a panel holds for each output."""
         floor = tiles()
-        if self.phased:
-            return int(unit_ways.units().LONG_SLOTS)
         if isinstance(self.way, DrawnCompensated):
             return int(sums().SLOTS)
-        return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
-
-    @property
-    def phased(self) -> bool:
-        """Whether blocks are so long that their products are no code of their own; counted ones have some."""
-        return self.tally is None and isinstance(self.way, UnitWay) and unit_ways.phased(self.way.unit)
+        draws = isinstance(self.way, UnitWay) and unit_ways.draws(self.way.unit)
+        return int(floor.SLOTS if self.tally is None and not draws else floor.COUNTED_SLOTS)
 
     @property
     def piece(self) -> int:
@@ -270,29 +266,15 @@ class _Work:
         """Whether all terms have the same power of two: those of several products each."""
         return isinstance(self.way, UnitWay) and self.way.unit.kind == "aligned" and self.way.unit.term > 1
 
-    @property
-    def draws_stores(self) -> bool:
-        """Whether sums are stored stochastically at the end of each turn."""
-        way = self.way
-        stored = way.stored if isinstance(way, ExactBlocks) else getattr(getattr(way, "unit", None), "stored", "")
-        return bool(stored == "drawn")
-
     def loop(self, cumulative: bool) -> Any:
-        """The compiled loop of this way."""
+        """The compiled loop of products that are summed one by one."""
         way = self.way
-        kind, options = _kind(way)
-        if self.ones:
-            kind = "add"
+        assert isinstance(way, OneByOne)
         layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
-        if self.phased:
-            return paired().phased(*options, layout)
         if self.tally is not None:
-            if isinstance(way, OneByOne):
-                options = (way.counted_manner,)
-            elif kind in ("exact", "unit"):
-                options += (way.site.rule.overflow is Overflow.NAN,)
-            return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options)
-        return paired().chain(kind, way.carrier, way.group, way.planes, layout, self.reading, cumulative, *options)
+            return counted_lines().chain(way.operation, way.carrier, layout, way.counted_manner)
+        kind = "add" if self.ones else way.operation
+        return paired().chain(kind, way.carrier, layout, self.reading, cumulative, way.manner)
 
     @property
     def reading(self) -> str:
@@ -302,16 +284,6 @@ class _Work:
         )
         same = self.shared is not None or self.first.reading == self.second.reading
         return self.first.reading if serves and same and self.first.reading in gathered().INFINITIES else ""
-
-
-def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
-    """What `kernels.paired.chain` calls a way, and the options of its step."""
-    if isinstance(way, OneByOne):
-        return way.operation, (way.manner,)
-    if isinstance(way, UnitWay):
-        return "unit", (way.unit,)
-    assert isinstance(way, ExactBlocks)
-    return "exact", (way.block, way.group // way.block, way.stored, way.saturates)
 
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
@@ -337,6 +309,11 @@ def run(
 
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
+    if isinstance(way, ExactBlocks):
+        unit = units.in_line(planned, start is not None)
+        if unit is None:
+            return None
+        way = unit
     if tally is not None and isinstance(way, UnitWay):
         way = units.counting(way)
     first, second = operand_of(line.a, planned, 0), operand_of(line.b, planned, 1)
@@ -385,7 +362,7 @@ def run(
         extent,
         numbers,
         nan_flags,
-        count == 1 and not isinstance(way, Drawn),
+        count == 1 and isinstance(way, OneByOne),
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
         planned.apart,
@@ -571,22 +548,19 @@ class _State:
     def _loop(self, start: int, a: Codes, b: Codes, kept: Codes) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
-        index, stride, width, key, stream = work.address
+        index, stride, _, key, stream = work.address
         first = index + self.outputs.start * stride
-        if isinstance(way, Drawn):
-            what = way.sum("own" if work.shared is None else "shared", work.tally is not None, work.alone)
-            arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | way.rounding
-            given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
-            given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records)
-            given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
-            generated.Job(what, arrays, given)(0, self.panels)
+        if not isinstance(way, Drawn | UnitWay):
+            work.loop(self.records)(self.flat, a, b, kept, work.numbers)
             return
-        if work.draws_stores:
-            if work.lone:
-                stride = 0
-            kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells), np.empty)
-            paired().stored_noise()(kept, first, stride, work.begun + start // way.group, width, key, stream)
-        work.loop(self.records)(self.flat, a, b, kept, work.numbers)
+        what = way.sum("own" if work.shared is None else "shared", work.tally is not None, work.alone)
+        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
+        length, records = a.shape[2], int(self.records)
+        given = {"turns": length // way.group, "length": length, "slots": work.slots, "records": records}
+        given |= {"a_plane": a.size // way.planes, "b_plane": b.size // way.planes}
+        given |= generated.turns(work.begun + start // way.group * work.apart, work.apart, each=self.records)
+        given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
+        generated.Job(what, arrays | (way.rounding if isinstance(way, Drawn) else {}), given)(0, self.panels)
 
     def fits(self) -> bool:
         """Whether all operands so far, which are finite, are of a kind that this way serves."""

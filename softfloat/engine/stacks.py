@@ -315,10 +315,10 @@ def one_after_the_other(
     def some(start: int, stop: int) -> int:
         arena = _arenas.borrow(*batch.arena)
         a, b, begins, *own = arena.arrays
-        lows = np.empty((a.shape[2] + b.shape[2]) * length, way.carrier)
+        beside = way.beside(planned, [a, b, begins, *own, batch.constants.steps], rows, columns)
         raised = batch.loop(
             start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny, first.of_zeros, a, b, begins,
-            values, flags, *(own or batch.nowhere), *batch.constants, batch.limit, lows, spans, left,
+            values, flags, *(own or batch.nowhere), *batch.constants, batch.limit, beside, spans, left,
         )  # fmt: skip
         _arenas.give_back(arena)
         seen.append(raised)

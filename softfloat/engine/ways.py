@@ -172,6 +172,11 @@ class Way:
         """The loop of `kernels.batches`, if there is one, for operands read so, and outputs that are whole tiles or not, or written so."""
         return None
 
+    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> Codes:
+        """What that loop takes beside its arrays: room for the least numbers of panels."""
+        a, b = arrays[:2]
+        return np.empty((a.shape[2] + b.shape[2]) * a.shape[3], self.carrier)
+
     @property
     def counts(self) -> bool:
         """Whether there are loops that count as well."""
