@@ -27,7 +27,7 @@ WATCH = 32
 RECORDED = "fixed", "compensated"
 """Kinds that take one product after the other, whose sums so far may be asked for."""
 TOGETHER = 4
-"""Rows of a tile that are looked at side by side: what is noted of more is not kept in registers."""
+"""Rows of a tile that are looked at side by side, and without vectors of 512 bits any: what is noted of more is not kept in registers."""
 FRACTION = 2.0**-16  # what the last of 16 random bits is worth
 WRONG = 128
 """The flag of an output that the plain loop has to do."""
@@ -147,7 +147,8 @@ class Units(Maker):
                 places[which, plane] = code.at(pointer, distance * plane)
         notes = looks and (step is not None or not what.counts)
         slots = (*self.carried, *(slot for slot in self.noted if slot != INEXACT or notes))
-        together, known = min(TOGETHER if looks else what.rows, what.rows), {}
+        all_rows = has_feature("avx512f") and not looks
+        together, known = what.rows if all_rows else min(TOGETHER, what.rows), {}
         with code.loop(what.rows // together) as group:
             rows = [group * together + n for n in range(together)]
             cells = {(slot, n): self.place(slot, row) for slot in slots for n, row in enumerate(rows)}
