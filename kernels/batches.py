@@ -6,9 +6,8 @@ from . import jit, spec
 from .jit import flat, row
 from .quick_steps import SPLIT_MOST
 from .stacked import laying_out, writing_out
-from .sums.calls import grids
+from .sums.calls import called, grids
 from .tiles import finding_least
-from .unit_loops import summing_in_phases, summing_one_by_one
 from .vectors import LANES, ROWS
 
 LEFT = 1 << 8
@@ -33,17 +32,19 @@ def batch(readings, whole):
     return _batch(readings, np.float32, 1, grids, whole, copied_out)
 
 
+@row
+def called_with_all(
+    function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
+):  # fmt: skip
+    """Those of a loop whose words know all of this."""
+    called(function, words)
+    return 0
+
+
 @jit.once
-def unit_batch(readings, unit, phased, writing):
-    """The same of units whose terms are aligned, maybe in phases, and whose stores draw nothing, written as `stacked.WRITERS` says."""
-    unit_sums = summing_in_phases(unit) if phased else summing_one_by_one(unit)
-
-    def sums(_, __, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
-        unit_sums(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns)
-        return 0
-
-    sums = jit.referable(row(sums), unit)
-    return _batch(readings, np.float64, 2, sums, False, writing_out(writing))
+def unit_batch(readings, writing):
+    """The same of units whose terms are aligned, whose stores draw nothing, written as `stacked.WRITERS` says."""
+    return _batch(readings, np.float64, 2, called_with_all, False, writing_out(writing))
 
 
 def _batch(readings, carrier, planes, sums, whole, write):

@@ -1,14 +1,11 @@
-"""Sums of dot-product units whose additions are counted: the turns of `units` and loops of `unit_loops`, each addition looked at."""
+"""Sums of dot-product units whose additions are counted: the turns of `units`, each addition looked at."""
 
 import numpy as np
 
-from . import jit, units
+from . import units
 from .counting_steps import count, counted_addition, note_extremes
-from .jit import flat, scratch, viewed
-from .lanes import opening, tile
 from .steps import (
     COUNT_BITS,
-    COUNTED_SLOTS,
     COUNTS,
     GREATEST,
     INEXACT,
@@ -22,10 +19,7 @@ from .steps import (
     sum_and_error,
     to_odd,
 )
-from .tiles import DRAWN_TURNS, begin_counting, draw_stores, take_counts, tell, tile_of
-from .unit_loops import Kind
-from .units import LEAD, LONG_SLOTS, LOST, PER_GRID, TOTAL, Turn, aligned_phases, exact_sum_of, narrowed, read, stored
-from .vectors import ROWS
+from .units import LOST, Turn, aligned_phases, exact_sum_of, narrowed, read, stored
 
 
 def _narrow(unit):
@@ -190,61 +184,7 @@ def turns_at_once(unit):
     return max((1 << bits) // additions, 1)
 
 
-def counting_tile(kind, of_nan):
-    """The loop of turns of a unit whose additions are counted."""
-    unit = kind.unit
-    slots = VALUE, *slots_of(unit)
-    return kind.loop((unit, "counted", of_nan), STEPS[unit.kind](unit, of_nan), slots, unit.group)
-
-
-@jit.once
-def counted_unit_loop(unit, of_nan):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-    counts, extremes, index, row_stride, column_stride, width, key, stream): as `unit_loops.unit_loop`, of one product.
-
-    counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles: as `tiles.counted`. The rest is where
-    outputs lie among random addresses, if sums are stored stochastically. `of_nan`: overflows of stores become NaN in the end.
-    """
-    kind, group = Kind(unit), unit.group
-    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
-    begin, end = opening(carrier, COUNTED_SLOTS), kind.end
-    every = counting_tile(kind, of_nan)
-    single = carrier is np.float32
-    draws = getattr(unit, "stored", "") == "drawn"
-    at_once = DRAWN_TURNS if draws else turns_at_once(unit)
-    state_size, noise_size = COUNTED_SLOTS * cells, DRAWN_TURNS * cells * draws
-
-    def counted_units_loop(
-        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns,
-        counts, extremes, index, row_stride, column_stride, width, key, stream,
-    ):  # fmt: skip
-        panels, turns = a.shape[2], a.shape[3] // group
-        a_plane, b_plane, a_panel = a.size // planes, b.size // planes, a.size // panels * a.itemsize
-        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
-        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
-        state = scratch(state_size, carrier)
-        happened = viewed(state, integer)
-        noise = scratch(noise_size, carrier)
-        for unit_ in range(first, last):
-            i, j = tile_of(unit_, panels, b.shape[2], a_panel)
-            place = i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
-            begin_counting(state, cells)
-            for done in range(0, turns, at_once):
-                some = min(at_once, turns - done)
-                if draws:
-                    corner = index + i * ROWS * row_stride + j * lanes * column_stride
-                    draw_stores(noise, corner, row_stride, column_stride, done, some, lanes, ROWS, key, stream, width)
-                a_at, b_at = (i * turns + done) * group * ROWS, (j * turns + done) * group * lanes
-                every(flat_a, a_at, a_plane, flat_b, b_at, b_plane, noise, state, numbers, some)
-                take_counts(happened, cells, not single)
-            end(state, flat_values, flat_flags, place, wide, nan_flags)
-            tell(state, happened, ROWS, i * ROWS, j, lanes, counts, extremes)
-
-    return jit.compiled(counted_units_loop)
-
-
-def _phases(unit):
+def phases(unit):
     """Steps of a long block; whether bits were lost is in a slot of its own."""
     begin, led, scaled, term, after = aligned_phases(unit, True, _Counted(unit))
 
@@ -262,52 +202,3 @@ def _phases(unit):
         return noted
 
     return before, led, scaled, noting(term), noting(after)
-
-
-@jit.once
-def counted_long_unit_loop(unit):
-    """As `counted_unit_loop`, for aligned blocks in phases, which draw nothing."""
-    kind, block = Kind(unit), unit.block
-    carrier, integer, planes, lanes, cells = kind.carrier, kind.integer, kind.planes, kind.lanes, kind.cells
-    begin, end = opening(carrier, COUNTED_SLOTS), kind.end
-    aside = LEAD, TOTAL, LOST
-    slots = (
-        (VALUE, *aside),
-        (LEAD,),
-        (LEAD, PER_GRID),
-        (TOTAL, PER_GRID, LOST),
-        (VALUE, PER_GRID, *aside, *slots_of(unit)),
-    )
-    start, lead, scale, term, last_step = (
-        tile((unit, "counted", number), step, carrier, some, kind.parameters, 1, planes)
-        for number, (step, some) in enumerate(zip(_phases(unit), slots, strict=True))
-    )
-    at_once, state_size = 1 << (COUNT_BITS[64] - 1), LONG_SLOTS * cells
-
-    def counted_long_units_loop(
-        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes,
-    ):  # fmt: skip
-        panels, turns = a.shape[2], a.shape[3] // block
-        a_plane, b_plane, a_panel = a.size // planes, b.size // planes, a.size // panels * a.itemsize
-        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
-        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
-        state = scratch(state_size, carrier)
-        happened = viewed(state, integer)
-        for unit_ in range(first, last):
-            i, j = tile_of(unit_, panels, b.shape[2], a_panel)
-            place = i * ROWS * wide + j * lanes
-            begin(state, flat_c, place, wide)
-            begin_counting(state, cells)
-            for turn in range(turns):
-                a_at, b_at = (i * turns + turn) * block * ROWS, (j * turns + turn) * block * lanes
-                start(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
-                lead(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
-                scale(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
-                term(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, block)
-                last_step(flat_a, 0, a_plane, flat_b, 0, b_plane, state, state, numbers, 1)
-                if turn % at_once == at_once - 1 or turn == turns - 1:
-                    take_counts(happened, cells, True)
-            end(state, flat_values, flat_flags, place, wide, nan_flags)
-            tell(state, happened, ROWS, i * ROWS, j, lanes, counts, extremes)
-
-    return jit.compiled(counted_long_units_loop)

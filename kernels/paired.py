@@ -1,19 +1,12 @@
-"""Outputs in a line: dot products whose operands are their own, in tiles whose rows have nothing to do with each other.
-
-The tiles of `tiles` share: a number of a for a whole row, a vector of b for a whole column. Sums along an axis, dot products one
-by one, matrices times vectors and depthwise convolutions have no such grid. Here a tile is a stretch of outputs; every row
-takes a vector of a, and one of b, or where all outputs share b, one number. The steps are those of `tiles`'s blocks and of units.
-
-Operands are read by `gathered.gather`, some of k and some of the outputs at a time.
+"""Outputs in a line: dot products whose operands are their own, in panels whose rows have nothing to do with each other; what becomes of
+their states, and of sums of blocks. Operands are read by `gathered.gather`, some of k and some of the outputs at a time.
 """
 
 import numpy as np
-from llvmlite import ir
 
 from . import jit
 from .accumulate import (
     RUNNING,
-    STORE,
     bin_row,
     carry_row,
     collect_row,
@@ -22,111 +15,12 @@ from .accumulate import (
     round_drawn_row,
 )
 from .gathered import TURNS
-from .jit import copy_row, fill_row, flat, kernel, row, viewed
-from .lanes import Tile, tile
+from .jit import copy_row, fill_row, flat, kernel, viewed
 from .rounding import target_of
-from .steps import (
-    INEXACT,
-    OVERFLOW,
-    SLOTS,
-    UNDERFLOW,
-    VALUE,
-    Numbers,
-    exact_step,
-)
-from .tiles import WATCH
-from .unit_loops import Kind
-from .units import MAKERS, UnitNumbers, slots_of
-from .vectors import LANES, ROWS, load
-
-
-class Paired(Tile):
-    """Both operands are vectors, of each row."""
-
-    def _vector(self, pointers, row, product, plane):
-        where = self._at(self.rows * self.lanes * self.block, product * self.rows * self.lanes, row, self.lanes)
-        return load(self.builder, pointers[plane], where, pointers[plane].type.pointee, self.lanes)
-
-    def a(self, row, product=0, plane=0):
-        """The numbers of a row for a product of the block."""
-        return self._vector(self._a, row, product, plane)
-
-    def b(self, product=0, plane=0):
-        """Those of the other operand."""
-        return self._vector(self._b, self.row, product, plane)
-
-    def keep(self, slot, vector):
-        """A state after this turn, in place of noise."""
-        where = self._at(SLOTS * self.rows * self.lanes, slot * self.rows * self.lanes, self.row, self.lanes)
-        value = vector.floats().value
-        pointer = self.builder.bitcast(self.builder.gep(self._noise, [where]), value.type.as_pointer())
-        self.builder.store(value, pointer, align=4)
-
-
-class Shared(Paired):
-    """The second operand is one number for all outputs."""
-
-    def _number(self, pointers, product, plane):
-        where = self._at(self.block, product)
-        return self._splat(self.builder.load(self.builder.gep(pointers[plane], [where])))
-
-    def b(self, product=0, plane=0):
-        """The number for a product of the block, in every lane."""
-        return self._number(self._b, product, plane)
-
-
-class Lone(Shared):
-    """There is one output, in every lane."""
-
-    def a(self, row, product=0, plane=0):
-        """The number for a product of the block, in every lane."""
-        return self._number(self._a, product, plane)
-
-    def keep(self, slot, vector):
-        """A state after this turn, of one lane."""
-        where = self.builder.gep(self._noise, [self._at(SLOTS, slot)])
-        self.builder.store(self.builder.extract_element(vector.floats().value, ir.Constant(ir.IntType(32), 0)), where)
-
-
-LAYOUTS = {"paired": Paired, "shared": Shared, "lone": Lone}
-
+from .steps import INEXACT, OVERFLOW, SLOTS, UNDERFLOW
 
 LONE_LANES = 4
 """Of the smallest vector that CPUs have."""
-
-
-def recording(step):
-    """A step that keeps the state after every turn."""
-
-    def recorded(tile, row, state):
-        state = step(tile, row, state)
-        for slot, vector in state.items():
-            tile.keep(slot, vector)
-        if INEXACT not in state:  # nobody looks where all outputs have it
-            tile.keep(INEXACT, state[VALUE].bits() | 1)
-        return state
-
-    return recorded
-
-
-def _steps(kind, block, options):
-    """(maker of a step, what it takes before `watchful`, what it notes) of a kind of `chain`."""
-    if kind == "unit":
-        (unit,) = options
-        return MAKERS[unit.kind], options, tuple(slot for slot in slots_of(unit) if slot < SLOTS)
-    stored, saturate = options[2:]
-    slots = (UNDERFLOW,) * bool(stored) + (OVERFLOW,) * bool(stored and saturate)
-    return exact_step, (*options, True), slots
-
-
-@row
-def all_inexact(happened, cells):
-    """Whether nothing is left to watch for."""
-    slot = happened[INEXACT * cells : (INEXACT + 1) * cells]
-    exact = 0
-    for cell in range(slot.size):
-        exact += 1 if slot[cell] == 0 else 0
-    return exact == 0
 
 
 @kernel
@@ -136,112 +30,6 @@ def flags_of(value, inexact, underflow, overflow, nan_flags):
     flags |= 3 if underflow != 0 else 0
     flags |= 5 if (overflow != 0) | (abs(value) == np.inf) else 0
     return flags | nan_flags if value != value else flags
-
-
-@jit.once
-def chain(kind, carrier, block, planes, layout, records, *options):
-    """loop(state, a, b, kept, numbers): further products for every panel's outputs.
-
-    `kind` is "exact", with the options of the step, or "unit", with a description of `units`. In the layout "paired", a
-    and b are (planes, panels, k, cells); "shared", b is (planes, 1, k, 1); "lone", both are. state is
-    (panels, SLOTS * cells). `records`: what it is after every product goes to kept, (k, SLOTS * cells) of zeros, or (k, SLOTS) if "lone";
-    there is one panel then. Where stores are drawn, kept has the random numbers: (panels, turns, cells).
-    """
-    rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[carrier])
-    make, known, noted = _steps(kind, block, options)
-    fields = UnitNumbers._fields if kind == "unit" and carrier is np.float64 else Numbers._fields
-    wrap = recording if records else lambda step: step
-    watchful, brief = (
-        tile(
-            ("paired", kind, options, watches, records), wrap(make(*known, watches)), carrier,
-            (VALUE, *((INEXACT,) if watches else ()), *noted), fields, block, planes,
-            kind=LAYOUTS[layout], rows=rows, lanes=lanes,
-        )
-        for watches in (True, False)
-    )  # fmt: skip
-    integer = np.int32 if carrier is np.float32 else np.int64
-    cells, watched = rows * lanes, max(WATCH // block, 1)
-    draws = (kind == "exact" and options[2] == "drawn") or (
-        kind == "unit" and getattr(options[0], "stored", "") == "drawn"
-    )
-    a_cells, b_cells = 1 if layout == "lone" else cells, cells if layout == "paired" else 1
-    kept_cells = SLOTS * a_cells if records else cells if draws else 0
-
-    def chain_loop(state, a, b, kept, numbers):
-        turns = a.shape[2] // block
-        a_plane, b_plane = a.size // planes, b.size // planes
-        flat_a, flat_b, flat_kept = flat(a), flat(b), flat(kept)
-        for panel in range(state.shape[0]):
-            mine = state[panel]
-            happened = viewed(mine, integer)
-            a_at = panel * turns * block * a_cells
-            b_at = panel * turns * block * b_cells if b_cells > 1 else 0
-            kept_at = panel * turns * kept_cells
-            done = 0
-            while done < turns:
-                count = turns - done
-                known = flat_kept[kept_at + done * kept_cells :]
-                if all_inexact(happened, cells):
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
-                else:
-                    count = min(watched, count)
-                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, known, mine, numbers, count)
-                done += count
-                a_at += count * block * a_cells
-                b_at += count * block * b_cells
-
-    return jit.compiled(chain_loop)
-
-
-@jit.once
-def phased(unit, layout):
-    """loop(state, a, b, kept, numbers): as `chain`, for aligned blocks of a unit so long that their products are no code of their own.
-
-    A state has LONG_SLOTS.
-    """
-    rows, lanes = (1, LONE_LANES) if layout == "lone" else (ROWS, LANES[np.float64])
-    kind, block, cells = Kind(unit, kind=LAYOUTS[layout], rows=rows, lanes=lanes), unit.block, rows * lanes
-    start, lead, scale, (watchful, brief), (last_watchful, last_brief) = kind.phases()
-    a_cells, b_cells = 1 if layout == "lone" else cells, cells if layout == "paired" else 1
-
-    def phased_chain_loop(state, a, b, kept, numbers):
-        turns = a.shape[2] // block
-        a_plane, b_plane = a.size // 2, b.size // 2
-        flat_a, flat_b = flat(a), flat(b)
-        for panel in range(state.shape[0]):
-            mine = state[panel]
-            happened = viewed(mine, np.int64)
-            a_at = panel * turns * block * a_cells
-            b_at = panel * turns * block * b_cells if b_cells > 1 else 0
-            known = False
-            for _turn in range(turns):
-                known = known or all_inexact(happened, cells)
-                start(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                lead(flat_a, a_at, a_plane, flat_b, b_at, b_plane, mine, mine, numbers, block)
-                scale(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                if known:
-                    brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, mine, mine, numbers, block)
-                    last_brief(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                else:
-                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, mine, mine, numbers, block)
-                    last_watchful(flat_a, 0, a_plane, flat_b, 0, b_plane, mine, mine, numbers, 1)
-                a_at += block * a_cells
-                b_at += block * b_cells
-
-    return jit.compiled(phased_chain_loop)
-
-
-@jit.once
-def stored_noise():
-    """loop(noise, first, stride, step, width, key, stream): random numbers of stores from `step` on, (panels, stores, cells)."""
-
-    def stored_noise_loop(noise, first, stride, step, width, key, stream):
-        for panel in range(noise.shape[0]):
-            corner = first + panel * noise.shape[2] * stride
-            for turn in range(noise.shape[1]):
-                draw_row(noise[panel, turn], corner, stride, STORE, step + turn, key, stream, width)
-
-    return jit.compiled(stored_noise_loop)
 
 
 @jit.once

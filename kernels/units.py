@@ -1,4 +1,4 @@
-"""Faster ways through the sums of dot-product units: tiles of `lanes`, whose steps are written from a unit's description.
+"""Faster ways through the sums of dot-product units: steps of the tiles of `sums.units`, written from a unit's description.
 
 A unit's description says how one turn goes, and code is generated for each that is asked for; numbers of bits and
 exponents travel as parameters. What holds of `steps` holds here: operands are finite and of ranges in which no product,
@@ -35,7 +35,6 @@ from .steps import (
 from .vectors import Vector
 
 LEAD, TOTAL, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
-LONG_SLOTS = COUNTED_SLOTS + 4
 """Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, the reciprocal grid, and
 where additions are counted, whether this one has lost bits."""
 

@@ -48,9 +48,9 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | fast sticky | "
     "accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | one_by_one | quick_steps | "
-    "counting_steps | compensated loops dot_steps quantization tiles | dots few "
+    "counting_steps unit_panels | compensated loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
-    "sums.arithmetics sums.noise unit_loops | counted_units paired sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees | "
+    "counted_units paired sums.arithmetics sums.noise | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
     "batches exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",

@@ -69,6 +69,11 @@ class Sum(NamedTuple):
     """Results are codes of 16 bits."""
 
     @property
+    def draws(self):
+        """Whether anything rounds stochastically."""
+        return self.stage.draws
+
+    @property
     def cells(self):
         """Outputs of a tile."""
         return self.rows * self.lanes

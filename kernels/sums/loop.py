@@ -5,6 +5,7 @@ from llvmlite import ir
 
 from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
+from ..jit import opaque
 from ..steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
@@ -14,21 +15,19 @@ from ..steps import (
     LEAST,
     LEFT_OPEN,
     LOWEST_BIT,
-    OVERFLOW,
     OVERFLOWED,
     ROUNDED,
     SWAMPED,
-    UNDERFLOW,
     VALUE,
     Numbers,
 )
 from ..tiles import flags_of
 from ..vectors import LANES, Vector
 from . import arithmetics, noise
-from .language import BYTE, DOUBLE, LONG, SHORT, SINGLE, WORD, Code, Int
+from .language import BYTE, CACHE_LINE, DOUBLE, LONG, SHORT, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
 from .observers import Counts, Flags, Nobody
-from .orders import ORDERS
+from .orders import ERRORS, ORDERS
 
 POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
@@ -38,7 +37,8 @@ POINTERS = {
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
-    "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride",
+    "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "across", "near", "a_plane", "b_plane",
+    "c_apart",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 ADDRESS = "width", "key", "stream"
@@ -134,6 +134,8 @@ class Lone(Turn):
 class Maker:
     """All code of a sum, in an LLVM module: the function `loop` takes FIELDS."""
 
+    item, word = SINGLE, WORD
+
     def __init__(self, what):
         self.sum, self.stage = what, what.stage
         self.order = ORDERS[what.order](what.stage.draws)
@@ -162,6 +164,7 @@ class Maker:
         made = ir.Function(self.module, ir.FunctionType(returned, kinds), name)
         made.linkage = "internal"
         made.attributes.add("noinline")
+        made.attributes.alignstack = CACHE_LINE  # else vectors that leave registers lie across lines
         return made
 
     def place(self, slot, row=0):
@@ -221,25 +224,29 @@ class Driver:
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
         values = {"values": SHORT} if what.coded else {}
         for name, kind in (POINTERS | maker.elements | values).items():
+            kind = maker.item if kind == SINGLE else kind
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
         self.counted = code.variable(code.int(0))
-        layout, call, self.seen = LAYOUTS[what.layout], self.call, code.variable(code.everywhere(0, WORD))
+        layout, call, self.seen = LAYOUTS[what.layout], self.call, code.variable(code.everywhere(0, maker.word))
         with code.loop(call["last"], call["first"]) as unit:
-            product, i, j = layout.tile(unit, call["panels"], call["tiles"])
+            self.product, i, j = self.placed(unit)
             self.panels = dict(zip("ab", layout.panels(i, j), strict=True))
             self.corner = call["index"] + i * what.rows * call["row_stride"] + j * what.lanes * call["column_stride"]
             if what.layout == "grid":
                 sizes = {"a": "a_size", "b": "b_size", "c": "c_size", "values": "size", "flags": "size"}
-                self.call = call | {x: code.at(call[x], product * call[size]) for x, size in sizes.items()}
-                self.corner = self.corner + product * call["product_stride"]
-                self.product = product
+                self.call = call | {x: code.at(call[x], self.product * call[size]) for x, size in sizes.items()}
+                self.corner = self.corner + self.product * call["product_stride"]
             self.outputs = i * what.rows * call["wide"] + j * what.lanes
             for variable in (self.counted, *self.filled.values()):
                 variable.set(code.int(0))
             self.sum(i, j)
         code.builder.ret(code.united(self.seen.get()).long().value)
+
+    def placed(self, unit):
+        """(product, row, column) of a tile among tiles, by its number."""
+        return LAYOUTS[self.maker.sum.layout].tile(unit, self.call["panels"], self.call["tiles"])
 
     def sum(self, i, j):
         """Code of a tile."""
@@ -249,20 +256,24 @@ class Driver:
         """Nothing has happened; outputs beyond the last are no reason to look, and count as inexact."""
         code, call, maker = self.code, self.call, self.maker
         rows, lanes = maker.sum.rows, maker.sum.lanes
-        told = (ROUNDED, SWAMPED) * maker.sum.counts
+        told = (OVERFLOWED, ROUNDED, SWAMPED) * maker.sum.counts
+        zero = code.splat(
+            opaque(code.builder, ir.Constant(maker.word, 0))
+        ).floats()  # not cleared in other widths than it is read
         with code.loop(rows) as row:
             for slot in (*maker.carried, *maker.noted, *told):
-                code.store(code.everywhere(BEGINS.get(slot, 0.0)), state, maker.place(slot, row))
+                begins = code.everywhere(BEGINS[slot], maker.item) if slot in BEGINS else zero
+                code.store(begins, state, maker.place(slot, row))
         beyond = ((i + 1) * rows > call["rows"]) | ((j + 1) * lanes > call["columns"])
         with code.when(beyond, rarely=True), code.loop(rows) as row, code.loop(lanes) as lane:
             outside = (i * rows + row >= call["rows"]) | (j * lanes + lane >= call["columns"])
             with code.when(outside):
-                code.put(Int(code.builder, ir.Constant(SINGLE, 1.0)), state, maker.place(INEXACT, row) + lane)
+                code.put(Int(code.builder, ir.Constant(maker.item, 1.0)), state, maker.place(INEXACT, row) + lane)
 
     def all_inexact(self, state):
         """1 where nothing is left to look for, of outputs whose additions are not counted."""
         code, maker = self.code, self.maker
-        least = code.variable(code.everywhere(0xFFFFFFFF, WORD))
+        least = code.variable(~code.everywhere(0, maker.word))
         with code.loop(maker.sum.rows) as row:
             least.set(least.get().at_most(code.load(state, maker.place(INEXACT, row)).bits()))
         return Int(code.builder, least.get().is_zero().nowhere()).long()
@@ -320,6 +331,8 @@ class Driver:
     def take_counts(self, state):
         """Out of words that hold three counts. What was swamped need not be inexact: it may have become a subnormal that reads as zero."""
         code, maker = self.code, self.maker
+        bits = COUNT_BITS[maker.word.width]
+        full = (1 << bits) - 1
         with code.loop(maker.sum.rows) as row:
 
             def words(slot, row=row):
@@ -327,10 +340,10 @@ class Driver:
 
             taken = words(COUNTS).logical_right(LOWEST_BIT)
             for number, slot in enumerate((ROUNDED, SWAMPED)):
-                some = taken.logical_right(number * COUNT_BITS[32]) & FULL
+                some = taken.logical_right(number * bits) & full
                 code.store(words(slot) + some, state, maker.place(slot, row))
-            code.store(words(INEXACT) | taken & ~(FULL << COUNT_BITS[32]), state, maker.place(INEXACT, row))
-            code.store(code.everywhere(0.0), state, maker.place(COUNTS, row))
+            code.store(words(INEXACT) | taken & ~(full << bits), state, maker.place(INEXACT, row))
+            code.store(code.everywhere(0.0, maker.item), state, maker.place(COUNTS, row))
 
     # -- results ---------------------------------------------------------------------------------------------------
 
@@ -338,21 +351,23 @@ class Driver:
         """Sums, flags and counts, to where they belong."""
         code, call, maker = self.code, self.call, self.maker
         octets = ir.VectorType(BYTE, maker.sum.lanes)
-        of_nan = code.splat(call["nan_flags"].cut(WORD))
-        flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.carried + maker.noted]
+        of_nan = code.splat(call["nan_flags"] if maker.word == LONG else call["nan_flags"].cut(WORD))
+        flagged = [slot for slot in self.flagged if slot in maker.carried + maker.noted]
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
             code.store(own[VALUE].coded(maker.stage.family) if maker.sum.coded else own[VALUE], call["values"], where)
             flags = flags_of(own, of_nan)
-            for slot in maker.order.slots[1:]:  # beside the sum, what may overflow alone
-                fine = code.load(state, maker.place(slot, row)).magnitude() < np.inf
-                flags = fine.choose(flags, flags | 5)
+            for slot in maker.carried[1:]:  # beside the sum, what may overflow alone
+                if slot == ERRORS:
+                    fine = code.load(state, maker.place(slot, row)).magnitude() < np.inf
+                    flags = fine.choose(flags, flags | 5)
             self.seen.set(self.seen.get() | flags)
             code.store(Vector(code.builder, code.builder.trunc(flags.value, octets)), call["flags"], where)
             if maker.sum.counts:
                 size = call["tiles"] * maker.sum.cells
                 for number, slot in enumerate((OVERFLOWED, ROUNDED, SWAMPED)):
-                    code.store(code.load(state, maker.place(slot, row)).bits(), call["counts"], where + size * number)
+                    found = code.load(state, maker.place(slot, row)).bits()
+                    code.store(found if maker.word == WORD else found.cut(WORD), call["counts"], where + size * number)
                 for number, slot in enumerate((LEAST, GREATEST)):
                     code.store(code.load(state, maker.place(slot, row)), call["extremes"], where + size * number)

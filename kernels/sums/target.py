@@ -15,7 +15,8 @@ from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .orders import ORDERS
 from .trees import Trees
-from .whole import address as again_address
+from .units import Units, UnitSum
+from .whole import address
 
 _lock = threading.Lock()
 
@@ -31,10 +32,15 @@ def _machine():
     return llvm.Target.from_triple(triple).create_target_machine(cpu=cpu, features=features, opt=2, jit=True)
 
 
+def _maker(what):
+    if isinstance(what, UnitSum):
+        return Units
+    return InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
+
+
 def _made(what):
     """The object file of a sum. Vectors are written out: LLVM looks for none."""
-    maker = InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
-    machine, module = _machine(), maker(what).module
+    machine, module = _machine(), _maker(what)(what).module
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -46,7 +52,7 @@ def _made(what):
 
 def _path(what):
     """Where it is kept; None if there is no place."""
-    parts = tuple(what), tuple(what.stage), _processor(), llvmlite.__version__
+    parts = what, _processor(), llvmlite.__version__
     try:
         return compile_cache.folder(SOURCE_DIGEST) / f"sum-{hashlib.sha256(repr(parts).encode()).hexdigest()[:40]}.o"
     except RuntimeError:
@@ -83,7 +89,12 @@ def loop_of(what):
         return _found(what)
 
 
+def again_address(what):
+    """Where is what rounds a sum's stores or roundings with all random bits; 0 where nothing draws."""
+    return address(isinstance(what, UnitSum)) if what.draws else 0
+
+
 PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
 
-__all__ = ["FEW_NUMBERS", "MANY_NUMBERS", "PLACES", "SLOTS", "again_address", "loop_of"]
+__all__ = ["FEW_NUMBERS", "MANY_NUMBERS", "PLACES", "SLOTS", "UnitSum", "again_address", "loop_of"]

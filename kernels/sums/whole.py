@@ -13,6 +13,7 @@ from ..jit import bits_float, kernel
 from ..prng import dot_low, unit_fraction
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
 from ..sticky import settling
+from ..tiles import draw_stores
 
 NUMBERS = types.CPointer(types.int64), types.CPointer(types.float64)
 ARGUMENTS = (
@@ -64,10 +65,23 @@ def _rounding(site, x, y, noise, output, number, integers, floats, width, key, s
     return raised
 
 
+def _stores(noise, corner, row_stride, column_stride, done, count, lanes, rows, width, key, stream):
+    """All bits of the random numbers of a tile's stores, to `noise`."""
+    draw_stores(
+        carray(noise, (count * rows * lanes,)), corner, row_stride, column_stride, done, count, lanes, rows, key, stream, width
+    )  # fmt: skip
+    return 0
+
+
+STORES = types.CPointer(types.float64), *(types.int64,) * 8, types.uint64, types.uint64
+
+
 @cache
-def address():
-    """Where its machine code is. It takes, before its arguments, where its result goes, and where what is raised would; nothing is."""
-    dispatcher = jit.compiled(_rounding)
-    dispatcher.compile(ARGUMENTS)
-    made = dispatcher.overloads[ARGUMENTS]
+def address(stores=False):
+    """Where the machine code of a rounding is, or of random numbers of stores. It takes, before its arguments, where its result goes, and where
+    what is raised would; nothing is."""
+    function, arguments = (_stores, STORES) if stores else (_rounding, ARGUMENTS)
+    dispatcher = jit.compiled(function)
+    dispatcher.compile(arguments)
+    made = dispatcher.overloads[arguments]
     return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)

@@ -22,25 +22,28 @@ class Job:
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         self._loop, self.places = sums().loop_of(what), sums().PLACES
         words = [0] * len(self.places)
-        if what.stage.draws:
-            words[self.places["again"]] = sums().again_address()
+        words[self.places["again"]] = sums().again_address(what)
         for name, number in (addresses(arrays) | dict(numbers)).items():
             words[self.places[name]] = number
         self.words = array("Q", words)
         self._arrays = arrays  # which live as long as their addresses
 
-    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> int:
-        """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
+    def _call(self, first: int, last: int, more: Mapping[str, int]) -> array[int]:
         call, places = self.words[:], self.places
         call[places["first"]], call[places["last"]] = first, last
-        for name, number in (more or {}).items():
+        for name, number in more.items():
             call[places[name]] = number
-        return self.run(call)
+        return call
 
-    def run(self, call: array[int]) -> int:
-        """The loop, of words as it takes them."""
+    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> int:
+        """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
+        call = self._call(first, last, more or {})  # which lives until the loop is done
         found: int = self._loop(call.buffer_info()[0])
         return found
+
+    def called(self, first: int, last: int, more: Mapping[str, int]) -> tuple[np.uint64, Codes]:
+        """The address of the loop, and what it takes for such a call."""
+        return np.uint64(self._loop.address), np.array(self._call(first, last, more), np.uint64)
 
 
 NO_LOWS = np.empty(0, np.float32)
@@ -53,7 +56,7 @@ class Grids(Job):
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         super().__init__(what, arrays, numbers)
         self._what, self._chains, self._launch = what, numbers["chains"], calls().launch()
-        self.words_of_grids = np.uint64(self._loop.address), np.array(self.words, np.uint64)
+        self.words_of_grids = self.called(0, 0, {})
         """The address of the loop, and what it takes beside what `grids` does."""
 
     def grids(

@@ -233,7 +233,9 @@ class _Work:
 
     @property
     def alone(self) -> bool:
-        """Whether outputs draw one by one."""
+        """Whether outputs are summed one by one."""
+        if isinstance(self.way, UnitWay):
+            return self.count == 1
         return self.draws and self.tally is None and self.count <= FEW
 
     @property
@@ -247,28 +249,21 @@ class _Work:
         floor = tiles()
         if self.alone:
             return 1
-        rows = floor.ROWS if self.tally is None or isinstance(self.way, Generated) else floor.COUNTED_ROWS
-        return int(paired().LONE_LANES if self.lone else rows * floor.LANES[self.way.carrier])
+        return int(paired().LONE_LANES if self.lone else floor.ROWS * floor.LANES[self.way.carrier])
 
     @property
     def kept(self) -> int:
         """What is kept of a panel after each product."""
-        return self.slots * (1 if self.lone and not isinstance(self.way, Generated) else self.cells)
+        return self.slots * self.cells
 
     @property
     def slots(self) -> int:
         """What the state of a panel holds for each output."""
         floor = tiles()
-        if self.phased:
-            return int(unit_ways.units().LONG_SLOTS)
         if isinstance(self.way, Generated):
             return int(sums().SLOTS)
-        return int(floor.SLOTS if self.tally is None else floor.COUNTED_SLOTS)
-
-    @property
-    def phased(self) -> bool:
-        """Whether blocks are so long that their products are no code of their own; counted ones have some."""
-        return self.tally is None and isinstance(self.way, UnitWay) and unit_ways.phased(self.way.unit)
+        draws = isinstance(self.way, UnitWay) and unit_ways.draws(self.way.unit)
+        return int(floor.SLOTS if self.tally is None and not draws else floor.COUNTED_SLOTS)
 
     @property
     def piece(self) -> int:
@@ -281,31 +276,14 @@ class _Work:
         return isinstance(self.way, UnitWay) and self.way.unit.kind == "aligned" and self.way.unit.term > 1
 
     @property
-    def draws_stores(self) -> bool:
-        """Whether sums are stored stochastically at the end of each turn."""
-        way = self.way
-        stored = way.stored if isinstance(way, ExactBlocks) else getattr(getattr(way, "unit", None), "stored", "")
-        return bool(stored == "drawn")
-
-    def loop(self, cumulative: bool) -> Any:
-        """The compiled loop of this way's blocks."""
-        way = self.way
-        kind, options = _kind(way)
-        layout = "lone" if self.lone else "paired" if self.shared is None else "shared"
-        if self.phased:
-            return paired().phased(*options, layout)
-        if self.tally is not None:
-            options += (way.site.rule.overflow is Overflow.NAN,)
-            return counted_lines().chain(kind, way.carrier, way.group, way.planes, layout, *options)
-        return paired().chain(kind, way.carrier, way.group, way.planes, layout, cumulative, *options)
-
-    @property
     def what(self) -> Any:
-        """The description of a generated loop."""
-        way = self.way
-        assert isinstance(way, Generated)
+        """The description of the loop."""
+        way, counts = self.way, self.tally is not None
+        assert isinstance(way, Generated | UnitWay)
         layout = "lone" if self.lone else "own" if self.shared is None or self.ones else "shared"
-        return way.sum(layout, self.tally is not None, self.alone, self.reading, "add" * self.ones)
+        if isinstance(way, UnitWay):
+            return way.sum(layout, counts, self.alone)
+        return way.sum(layout, counts, self.alone, self.reading, "add" * self.ones)
 
     @property
     def reading(self) -> str:
@@ -313,14 +291,6 @@ class _Work:
         serves = isinstance(self.way, Generated) and not (self.lone or self.draws) and self.tally is None
         same = self.shared is not None or self.first.reading == self.second.reading
         return self.first.reading if serves and same and self.first.reading in gathered().INFINITIES else ""
-
-
-def _kind(way: Way) -> tuple[str, tuple[Any, ...]]:
-    """What `kernels.paired.chain` calls a way, and the options of its step."""
-    if isinstance(way, UnitWay):
-        return "unit", (way.unit,)
-    assert isinstance(way, ExactBlocks)
-    return "exact", (way.block, way.group // way.block, way.stored, way.saturates)
 
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
@@ -346,6 +316,11 @@ def run(
 
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
+    if isinstance(way, ExactBlocks):
+        unit = units.in_line(planned, start is not None)
+        if unit is None:
+            return None
+        way = unit
     if tally is not None and isinstance(way, UnitWay):
         way = units.counting(way)
     first, second = operand_of(line.a, planned, 0), operand_of(line.b, planned, 1)
@@ -394,7 +369,7 @@ def run(
         extent,
         numbers,
         nan_flags,
-        count == 1 and not isinstance(way, Drawn),
+        count == 1 and isinstance(way, Generated) and not isinstance(way, Drawn),
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
         planned.apart,
@@ -576,24 +551,20 @@ class _State:
     def _loop(self, start: int, a: Codes, b: Codes, kept: Codes) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
-        index, stride, width, key, stream = work.address
+        index, stride, _, key, stream = work.address
         first = index + self.outputs.start * stride
-        if isinstance(way, Generated):
-            what = work.what
-            arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
-            given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
-            if work.draws:
-                given |= generated.turns(work.begun + start * work.apart, work.apart, each=self.records)
-                arrays |= way.rounding
-                given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
-            generated.Job(what, arrays, given)(0, self.panels)
-            return
-        if work.draws_stores:
-            if work.lone:
-                stride = 0
-            kept = self.room.array("noise", (self.panels, a.shape[2] // way.group, work.cells), np.empty)
-            paired().stored_noise()(kept, first, stride, work.begun + start // way.group, width, key, stream)
-        work.loop(self.records)(self.flat, a, b, kept, work.numbers)
+        what = work.what
+        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
+        length = a.shape[2]
+        given = {"turns": length // way.group, "length": length, "slots": work.slots, "records": int(self.records)}
+        given |= {"a_plane": a.size // way.planes, "b_plane": b.size // way.planes}
+        if what.draws:
+            step = work.begun + start // way.group * work.apart
+            given |= generated.turns(step, work.apart, each=self.records)
+            given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
+        if work.draws:
+            arrays |= way.rounding
+        generated.Job(what, arrays, given)(0, self.panels)
 
     def fits(self) -> bool:
         """Whether all operands so far, which are finite, are of a kind that this way serves."""

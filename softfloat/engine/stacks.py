@@ -18,7 +18,7 @@ from softfloat.engine.parameters import batches, stacked, tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
-from softfloat.engine.ways import Drawn, Generated, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow
@@ -270,8 +270,6 @@ class _Batch(NamedTuple):
     limit: float  # as `Way.limit` has it
     size: int  # bytes of one
     nowhere: tuple[Codes, Codes]  # in place of values and flags of one product, filled up
-    generated: tuple[Any, Codes]  # the address of what sums, and its words; nothing if that is part of the loop
-    asks: bool  # whether it asks for the least numbers of turns
 
 
 @lru_cache(maxsize=512)
@@ -299,14 +297,7 @@ def _batch(
         way.limit(length),
         size,
         (np.empty((0, 0, 0), coded), np.empty((0, 0, 0), np.uint8)),
-        way.looped(planned, Place(0, 0, 0), Random(0, 0), length, 1).words_of_grids
-        if isinstance(way, Generated)
-        else NOTHING,
-        way.asks,
     )
-
-
-NOTHING = np.uint64(0), np.empty(0, np.uint64)
 
 
 def one_after_the_other(
@@ -328,9 +319,10 @@ def one_after_the_other(
     def some(start: int, stop: int) -> int:
         arena = _arenas.borrow(*batch.arena)
         a, b, begins, *own = arena.arrays
-        lows = np.empty((a.shape[2] + b.shape[2]) * length * batch.asks, way.carrier)
+        arrays = [a, b, begins, *own, batch.constants.steps]
+        function, words, lows = way.beside(planned, arrays, rows, columns)
         raised = batch.loop(
-            *batch.generated, start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny,
+            function, words, start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny,
             first.of_zeros, a, b, begins, values, flags, *(own or batch.nowhere), *batch.constants, batch.limit, lows, spans, left,
         )  # fmt: skip
         _arenas.give_back(arena)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softfloat.engine import stacks, tiling, unit_ways, units
+from softfloat.engine import stacks, tiling, unit_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
@@ -37,8 +37,8 @@ def run_stack(
             return done if len(done.left) < len(a) else None
 
     def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: stacks.Tiles) -> int:
-        loop = units.loop_of(way, way.unit, place._replace(first=place.first + first), random, outputs)
-        return run_tiles(loop, arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
+        loop = way.grid(place._replace(first=place.first + first), random, outputs)
+        return run_tiles((loop, ()), arrays, len(arrays[0]) * arrays[0].shape[2] * arrays[1].shape[2])
 
     numbers = stacks.Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
     return stacks.in_pieces(way, planned, operands, c, 0, numbers, sums, into)

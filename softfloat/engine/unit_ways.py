@@ -17,11 +17,12 @@ import numpy as np
 
 from softfloat.accumulators import Accumulator, Reduction
 from softfloat.accumulators.accumulator import ALL
-from softfloat.engine import elementwise, parameters
+from softfloat.engine import elementwise, generated, parameters
+from softfloat.engine.arguments import Codes
 from softfloat.engine.known import NORMAL, beyond
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, sums, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import LAYOUT, LONGEST, Way, only, overflow_serves
+from softfloat.engine.ways import LAYOUT, LONGEST, Place, Random, Tally, Way, only, overflow_serves
 from softfloat.kernels import spec
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
@@ -31,9 +32,10 @@ LEAST_IN_ALL = 1 << 22
 """The same of all products together that were small: the plain loop takes a quarter of a second for them."""
 LEAST_LINE = 1 << 13
 """The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
+NEAR = 1 << 18
+"""Bytes of row panels that are read again and again before the next ones."""
+ARRAYS = "a", "b", "c", "values", "flags", "numbers"
 LONGEST_SEGMENT = 128
-COUNTED = 16
-"""Products of an aligned block, those of tensor cores, that are counted in lines by code written out."""
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
 EXACT_BITS = 53
@@ -64,8 +66,38 @@ class UnitWay(Way):
 
     @property
     def counts(self) -> bool:
-        """Whether there are loops that count: of outputs in a line."""
-        return not phased(self.unit) or self.unit.block <= COUNTED
+        """There are loops that count."""
+        return True
+
+    def sum(self, layout: str, counting: bool, alone: bool = False) -> Any:
+        """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
+        of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
+        shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[self.carrier])
+        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape)
+
+    def grid(self, place: Place, random: Random, apart: int = 0, tally: Tally | None = None) -> Callable[..., None]:
+        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of panels (products, planes, panels, k, size)."""
+        known = {} if tally is None else {"counts": tally.counts, "extremes": tally.extremes}
+        job = generated.Job(self.sum("grid", tally is not None), known, self.address(place, random) | {"apart": apart})
+
+        def loop(first: int, last: int, *given: Any) -> None:
+            *arrays, nan_flags, rows, columns = given
+            known = generated.addresses(dict(zip(ARRAYS, arrays, strict=True)))
+            job(first, last, known | self._laid(arrays, rows, columns) | {"nan_flags": nan_flags})
+
+        return loop
+
+    def _laid(self, arrays: list[Codes], rows: int, columns: int) -> dict[str, int]:
+        """How operands lie, and what sums begin with, maybe one for all products."""
+        a, b, c = arrays[:3]
+        products, planes, panels, length, size = a.shape
+        across, (_, down, wide) = b.shape[2], c.shape
+        a_plane = panels * length * size
+        return {
+            "tiles": panels * across, "panels": panels, "across": across, "near": max(NEAR // (planes * length * size * a.itemsize), 1),
+            "length": length, "turns": length // self.group, "a_plane": a_plane, "b_plane": b.size // (products * planes),
+            "wide": wide, "c_apart": down * wide if len(c) == products else 0, "rows": rows, "columns": columns,
+        }  # fmt: skip
 
 
 class Singles(UnitWay):
@@ -81,8 +113,16 @@ class Wide(UnitWay):
         """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
         if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not writing:
             return None
-        loop: Callable[..., int] = batches().unit_batch(readings, self.unit, phased(self.unit), writing)
+        loop: Callable[..., int] = batches().unit_batch(readings, writing)
         return loop
+
+    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
+        """What that loop takes beside its arrays."""
+        a, b = arrays[:2]
+        known = generated.addresses(dict(zip(ARRAYS, arrays, strict=True)))
+        job = generated.Job(self.sum("grid", False), {}, {})
+        call = job.called(0, a.shape[2] * b.shape[2], known | self._laid(arrays, rows, columns))
+        return *call, np.empty(0, self.carrier)
 
 
 class Terms(Wide):
@@ -314,6 +354,11 @@ FIELDS_OF_ALIGNMENT = {
 def power_of_zeros(how: Accumulator) -> float:
     """The power of two that a zero has where terms are aligned, 0 for none."""
     return 0.0 if how.aligned is None or how.aligned.zeros is None else float(2.0**how.aligned.zeros)
+
+
+def draws(unit: Any) -> bool:
+    """Whether sums are stored stochastically."""
+    return bool(getattr(unit, "stored", "") == "drawn")
 
 
 def phased(unit: Any) -> bool:

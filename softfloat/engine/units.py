@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache, lru_cache
 from types import ModuleType
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
@@ -20,10 +21,8 @@ from softfloat.engine.unit_ways import (
     REGISTER_ROOM,
     UnitWay,
     choose,
-    phased,
 )
 from softfloat.engine.ways import (
-    Loop,
     Place,
     Random,
     Tally,
@@ -34,17 +33,9 @@ from softfloat.kernels.spec import FLOAT64, Overflow
 
 
 @cache
-def loops() -> ModuleType:
+def panels_of() -> ModuleType:
     """The compiled floor, imported when first needed."""
-    from softfloat.kernels import unit_loops as module
-
-    return module
-
-
-@cache
-def counted() -> ModuleType:
-    """Its loops that count, alike."""
-    from softfloat.kernels import counted_units as module
+    from softfloat.kernels import unit_panels as module
 
     return module
 
@@ -139,22 +130,19 @@ def run(
     start = None if c is None else tiling.extent(c, planned.partials)
     if not fits(way, planned, spans, start):
         return None
-    unit = way.unit
-    if unit.kind == "exact":
+    if way.unit.kind == "exact":
         width = _width(way, planned, [span_of(a), span_of(b)], start)
         if width > tiling.SUBTLEST:
             return None
-        unit = unit._replace(careful=width > EXACT_BITS)
+        way = _cared(way, width > EXACT_BITS)
     factor, c, flags_of_c = entering(way, planned, c)
     a = a if factor == 1.0 else a * factor
-    panels = _panels(way, unit, planned, tiling.Operands(a, b, c), scaled)
+    panels = _panels(way, planned, tiling.Operands(a, b, c), scaled)
     rows, columns = a.shape[0], b.shape[1]
     if tally is None:
-        values, flags = (
-            x[0] for x in looped(way, planned, loop_of(way, unit, place, random), panels, c, rows, columns)
-        )
+        values, flags = (x[0] for x in looped(way, planned, way.grid(place, random), panels, c, rows, columns))
     else:
-        values, flags = _counted(way, planned, unit, panels, c, place, random, tally)
+        values, flags = _counted(way, planned, panels, c, place, random, tally)
     return leaving(way, planned, values, flags, flags_of_c, place, random, tally)
 
 
@@ -194,7 +182,13 @@ def in_line(planned: Program, begins: bool) -> Way | None:
 def _careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
     """The way of exact sums whose steps need not know what operands span: careful ones, unless formats are narrow."""
     width = _width(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
-    return replace(way, unit=way.unit._replace(careful=begins or width > EXACT_BITS))
+    return _cared(way, begins or width > EXACT_BITS)
+
+
+@lru_cache(maxsize=512)
+def _cared(way: UnitWay, careful: bool) -> UnitWay:
+    """The way of exact sums whose steps are careful, or not."""
+    return replace(way, unit=way.unit._replace(careful=careful))
 
 
 @lru_cache(maxsize=512)
@@ -299,19 +293,9 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
 
 
-def loop_of(way: UnitWay, unit: Any, place: Place, random: Random, apart: int = 0) -> Loop:
-    """The loop of a unit, and what it takes beyond what all take; products' first outputs are `apart`."""
-    if phased(unit):
-        return loops().long_unit_loop(unit), ()
-    if unit.kind in ("aligned", "exact") and unit.stored == "drawn":
-        return loops().drawn_unit_loop(unit), (*place, apart, way.site.width, *random.words)
-    return loops().unit_loop(unit), ()
-
-
 def _counted(
     way: UnitWay,
     planned: Program,
-    unit: Any,
     panels: list[Codes],
     c: Codes | None,
     place: Place,
@@ -322,21 +306,16 @@ def _counted(
     _, rows, columns = tally.counts.shape
     shape = panels[0].shape[2] * tiles().ROWS, panels[1].shape[2] * tiles().LANES[way.carrier]
     padded = tally.padded(shape, way.carrier)
-    loop: Loop
-    if phased(unit):
-        loop = counted().counted_long_unit_loop(unit), padded
-    else:
-        of_nan = bool(getattr(unit, "stored", "")) and way.site.rule.overflow is Overflow.NAN
-        made = counted().counted_unit_loop(unit, of_nan)
-        loop = made, (*padded, *place, way.site.width, *random.words)
+    loop = way.grid(place, random, 0, padded)
     values, flags = (x[0] for x in looped(way, planned, loop, panels, c, rows, columns))
     tally.cut(padded)
     return values, flags
 
 
-def _panels(way: UnitWay, unit: Any, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:
+def _panels(way: UnitWay, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:
     """Both operands as tiles take them, of one product: (1, planes, panels, k, size)."""
-    lanes, group = tiles().LANES[way.carrier], unit.group
+    lanes, unit = tiles().LANES[way.carrier], way.unit
+    group = unit.group
     a, b = _filled_up(operands.a, 1, group), _filled_up(operands.b, 0, group)
     if scaled is None and unit.kind == "aligned" and unit.term == 1:
         return aligned_panels(planned, a[np.newaxis], b[np.newaxis])
@@ -362,7 +341,7 @@ def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
         tiny = (unpacked or fmt).tiny
 
         def work(first: int, last: int, values: Codes = values, tiny: float = tiny, target: Codes = target) -> int:
-            loops().laid_out()(first, last, values, tiny, of_zeros, target)
+            panels_of().laid_out()(first, last, values, tiny, of_zeros, target)
             return 0
 
         threads.share_units(products * shape[2], work, 2 * length * size)
@@ -371,7 +350,13 @@ def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
 
 
 def looped(
-    way: UnitWay, planned: Program, loop: Loop, panels: list[Codes], c: Codes | None, rows: int, columns: int
+    way: UnitWay,
+    planned: Program,
+    loop: Callable[..., None],
+    panels: list[Codes],
+    c: Codes | None,
+    rows: int,
+    columns: int,
 ) -> tuple[Codes, Codes]:
     """(values, flags) of the outputs of products whose operands are laid out so: (products, rows, columns)."""
     floor = tiles()
@@ -381,10 +366,9 @@ def looped(
     if c is not None:
         values[:, :rows, :columns] = c
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-    run_tiles, more = loop
 
     def work(first: int, last: int) -> int:
-        run_tiles(first, last, a, b, values, values, flags, numbers, of_nan, rows, columns, *more)
+        loop(first, last, a, b, values, values, flags, numbers, of_nan, rows, columns)
         return 0
 
     tile = a.shape[3] * floor.ROWS * floor.LANES[way.carrier]

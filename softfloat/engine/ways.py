@@ -174,10 +174,9 @@ class Way:
         """The loop of `kernels.batches`, if there is one, for operands read so, and outputs that are whole tiles or not, or written so."""
         return None
 
-    @property
-    def asks(self) -> bool:
-        """Whether loops ask for the least numbers of turns."""
-        return False
+    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
+        """What that loop takes beside its arrays: the address of a generated one, its words, room for the least numbers of panels."""
+        raise NotImplementedError
 
     @property
     def compensates(self) -> bool:
@@ -341,10 +340,22 @@ class OneByOne(Generated):
         loop: Callable[..., int] = batches().batch(readings, whole)
         return loop
 
+    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
+        """What that loop takes beside its arrays."""
+        a, b = arrays[:2]
+        asked = (a.shape[2] + b.shape[2]) * a.shape[3] * self.asks
+        return *_words_of(self, planned), np.empty(asked, np.float32) if asked else generated.NO_LOWS
+
     @property
     def asks(self) -> bool:
         """Whether loops ask for the least numbers of turns."""
         return bool(quick_steps().is_lifted(self.operation, self.manner))
+
+
+@lru_cache(maxsize=512)
+def _words_of(way: OneByOne, planned: Program) -> tuple[np.uint64, Codes]:
+    """The address of a way's loop of grids, and its words."""
+    return way.looped(planned, Place(0, 0, 0), Random(0, 0), planned.length, 1).words_of_grids
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

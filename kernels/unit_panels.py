@@ -1,0 +1,88 @@
+"""Operands of units whose terms are aligned, laid out for loops over tiles: numbers, and their powers of two."""
+
+import numpy as np
+
+from . import jit
+from .jit import bits_float, float_bits
+from .steps import EXPONENT64
+
+EVERY_MAGNITUDE = (1 << 63) - 1
+"""What no sign is among, in the bits of float64."""
+
+
+@jit.once
+def laid_out():
+    """loop(first, last, values, tiny, of_zeros, target): panels first ... last - 1 of all products of an aligned unit's operand.
+
+    values is (products, k, n), target (products, 2, panels, k, size), filled up with zeros: numbers, and their powers of two, a
+    subnormal's `tiny`, a zero's `of_zeros`, none for what is not finite.
+    """
+
+    def laid_out_loop(first, last, values, tiny, of_zeros, target):
+        panels, length, size = target.shape[2], target.shape[3], target.shape[4]
+        for number in range(first, last):
+            product = number // panels
+            panel = number - product * panels
+            numbers, powers = target[product, 0, panel], target[product, 1, panel]
+            start = panel * size
+            count = min(size, values.shape[2] - start)
+            for k in range(length):
+                for n in range(count):
+                    x = values[product, k, start + n]
+                    power = bits_float(float_bits(x) & np.int64(EXPONENT64), 1.0)
+                    power = 0.0 if power == np.inf else max(power, tiny)
+                    numbers[k, n] = x
+                    powers[k, n] = of_zeros if x == 0.0 else power
+                for n in range(count, size):
+                    numbers[k, n] = 0.0
+                    powers[k, n] = 0.0
+
+    return jit.compiled(laid_out_loop)
+
+
+@jit.once
+def scaled_laid_out():
+    """loop(first, last, codes, scales, places, elements, of_scales, of_nothing, target, spans): panels first ... last - 1 of codes with scales.
+
+    `codes` and `scales` are flat; `places`: products that have codes, codes side by side, how far it is from one code to the next
+    down k and across, the same of scales, products of a block and how many of its rows stand side by side, and products with what
+    fills a block up. `elements` and `of_scales` have for each code what it stands for, and its power of two. target is
+    (2, panels, k, size): numbers times scales, and powers times powers; beyond the last code zeros, whose powers are `of_nothing`
+    where they fill a block up, and else 0.
+    `spans`: of each panel's lanes the least magnitude but zero and the largest, as bits.
+    """
+
+    def scaled_laid_out_loop(first, last, codes, scales, places, elements, of_scales, of_nothing, target, spans):
+        size, products, wide, filled = target.shape[3], places[0], places[1], places[8]
+        values, powers = elements[0], elements[1]
+        shared, lead = np.empty(size), np.empty(size)
+        for panel in range(first, last):
+            numbers, exponents = target[0, panel], target[1, panel]
+            least, greatest = spans[0, panel], spans[1, panel]
+            start = panel * size
+            count = min(size, wide - start)
+            for n in range(size):
+                least[n], greatest[n] = EVERY_MAGNITUDE, 0
+            for top in range(0, products, places[6]):
+                for n in range(count):
+                    scale = scales[top // places[6] * places[4] + (start + n) // places[7] * places[5]]
+                    shared[n], lead[n] = of_scales[0, scale], of_scales[1, scale]
+                for k in range(top, min(top + places[6], products)):
+                    row, of_row = numbers[k], exponents[k]
+                    at = k * places[2] + start * places[3]
+                    for n in range(count):
+                        code = codes[at + n * places[3]]
+                        row[n] = values[code] * shared[n]
+                        of_row[n] = powers[code] * lead[n]
+                    for n in range(count, size):
+                        row[n], of_row[n] = 0.0, 0.0
+                    for n in range(size):
+                        magnitude = float_bits(row[n]) & np.int64(EVERY_MAGNITUDE)
+                        greatest[n] = max(greatest[n], magnitude)
+                        least[n] = min(least[n], magnitude if magnitude != 0 else np.int64(EVERY_MAGNITUDE))
+            for k in range(products, target.shape[2]):
+                for n in range(size):
+                    numbers[k, n] = 0.0
+                    exponents[k, n] = of_nothing if (k < filled) & (n < count) else 0.0
+
+    return jit.compiled(scaled_laid_out_loop)
