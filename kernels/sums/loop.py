@@ -15,9 +15,11 @@ from ..steps import (
     LEAST,
     LEFT_OPEN,
     LOWEST_BIT,
+    OVERFLOW,
     OVERFLOWED,
     ROUNDED,
     SWAMPED,
+    UNDERFLOW,
     VALUE,
     Numbers,
 )
@@ -146,6 +148,7 @@ class Maker:
             strides.column and strides.product > 1 for strides in self.strides
         )  # not what all outputs have in common
         self.elements = {which: SHORT if what.reading and x else SINGLE for which, x in zip("ab", own, strict=True)}
+        self.codes = self.elements | ({"values": SHORT} if what.coded else {})
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
         most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
@@ -222,8 +225,7 @@ class Driver:
         function = ir.Function(maker.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
         self.code = code = Code(function, what.lanes)
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
-        values = {"values": SHORT} if what.coded else {}
-        for name, kind in (POINTERS | maker.elements | values).items():
+        for name, kind in (POINTERS | maker.codes).items():
             kind = maker.item if kind == SINGLE else kind
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells)
@@ -352,11 +354,13 @@ class Driver:
         code, call, maker = self.code, self.call, self.maker
         octets = ir.VectorType(BYTE, maker.sum.lanes)
         of_nan = code.splat(call["nan_flags"] if maker.word == LONG else call["nan_flags"].cut(WORD))
-        flagged = [slot for slot in self.flagged if slot in maker.carried + maker.noted]
+        flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.carried + maker.noted]
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
-            code.store(own[VALUE].coded(maker.stage.family) if maker.sum.coded else own[VALUE], call["values"], where)
+            code.store(
+                own[VALUE].coded(maker.stage.family) if "values" in maker.codes else own[VALUE], call["values"], where
+            )
             flags = flags_of(own, of_nan)
             for slot in maker.carried[1:]:  # beside the sum, what may overflow alone
                 if slot == ERRORS:

@@ -107,7 +107,7 @@ class Units(Maker):
         self.numbers = (Numbers if what.single else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         slots = (counted_units if what.counts else units).slots_of(unit)
-        self.carried, self.noted = (VALUE,), (INEXACT, *slots)
+        self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), {}
         self.rings, self.planes = {STORE: (0, noise.ROUNDINGS)}, noise.ROUNDINGS * what.draws
         self.module = ir.Module("sums")
         if what.draws:
