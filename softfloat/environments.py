@@ -720,6 +720,12 @@ OWN_VALUES = attrgetter(*OWN_SETTINGS)
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
 
+Told = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], Environment], Callable[[Any, Any], None]]
+"""What is told of an operation before it runs, as `evaluate_as` is, and gives what is told its result and flags, of each element."""
+watching: ContextVar[tuple[Told, ...]] = ContextVar("softfloat_watching", default=())
+WATCHES: list[object] = []
+"""Blocks of any thread that watch: while there are none, operations do not ask who watches them."""
+
 
 @lru_cache(maxsize=512, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
 def _checked(overrides: tuple[tuple[str, Settings], ...], *values: Any) -> Settings:
@@ -740,7 +746,8 @@ def evaluate_as(
     number = env.streams.take()
     options.setdefault("stream", number)
     traps: Flags = env.traps  # type: ignore[assignment]
-    each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
+    told = [watch(name, operation, operands, options, env) for watch in watching.get()] if WATCHES else ()
+    each = "each" if traps or told or isinstance(options.get("out"), tuple) else "any"
     try:
         result, flags, *more = operation(*operands, environment=env, flags=each, **options)
     except BaseException:
@@ -748,6 +755,8 @@ def evaluate_as(
         raise
     raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
     env.status.add(raised)
+    for tell in told:
+        tell(result, flags)
     if traps and raised & traps:
         named = [options[parameter] for parameter in parameters if parameter in options]
         if "accumulator" in parameters:

@@ -63,7 +63,7 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
-    "analysis": "bounds measures transformations",
+    "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
