@@ -368,6 +368,8 @@ class Environment:
     status: Status = field(default_factory=Status, compare=False, repr=False)
     streams: Streams = field(default_factory=Streams, init=False, compare=False, repr=False)
     settings: Settings = field(init=False, compare=False, repr=False)
+    placed: bool = field(init=False, compare=False, repr=False)
+    """Whether it matters where an element lies: there is a trap, which names it, or a position."""
 
     def __post_init__(self) -> None:
         traps = as_flags(self.traps, "traps")
@@ -391,6 +393,7 @@ class Environment:
             settings = None  # of no kind that is kept, or refused: then again, saying why
         settings = settings or _checked.__wrapped__(*given)
         settle(self, traps=traps, overrides=overrides, settings=settings)
+        settle(self, placed=bool(traps) or self.position is not None)
         for name, value, before in zip(OWN_SETTINGS, OWN_VALUES(settings), given[1:], strict=True):
             if value is not before:  # a name, or NumPy's number
                 settle(self, **{name: value})
