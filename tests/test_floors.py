@@ -71,7 +71,7 @@ INSIDE = {
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
-    "random_bits | figures",
+    "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.features hardware.instructions hardware.ptx vectors.columns vectors.expressions | "
     "vectors.block_operations | vectors.operations | "
