@@ -723,9 +723,9 @@ OWN_VALUES = attrgetter(*OWN_SETTINGS)
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
 
-Told = Callable[[str, Callable[..., Any], tuple[Any, ...], dict[str, Any], Environment], Callable[[Any, Any], None]]
-"""What is told of an operation before it runs, as `evaluate_as` is, and gives what is told its result and flags, of each element."""
-watching: ContextVar[tuple[Told, ...]] = ContextVar("softfloat_watching", default=())
+Watch = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Environment], Callable[[Any, Any], None]]
+"""What is told of an operation before it runs, with its operands and options, and gives what is told its result and each element's flags."""
+watching: ContextVar[tuple[Watch, ...]] = ContextVar("softfloat_watching", default=())
 WATCHES: list[object] = []
 """Blocks of any thread that watch: while there are none, operations do not ask who watches them."""
 
@@ -749,9 +749,11 @@ def evaluate_as(
     number = env.streams.take()
     options.setdefault("stream", number)
     traps: Flags = env.traps  # type: ignore[assignment]
-    told = [watch(name, operation, operands, options, env) for watch in watching.get()] if WATCHES else ()
-    each = "each" if traps or told or isinstance(options.get("out"), tuple) else "any"
+    told: list[Callable[[Any, Any], None]] = []
     try:
+        if WATCHES:
+            told = [watch(operation, operands, options, env) for watch in watching.get()]
+        each = "each" if traps or told or isinstance(options.get("out"), tuple) else "any"
         result, flags, *more = operation(*operands, environment=env, flags=each, **options)
     except BaseException:
         env.streams.give_back(number)

@@ -16,7 +16,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.bits.arithmetic import reciprocal
 from softfloat.bits.operations import ELEMENTWISE
-from softfloat.environments import WATCHES, Environment, Told, watching
+from softfloat.environments import WATCHES, Environment, Watch, watching
 from softfloat.formats import Format, check_format
 from softfloat.status import Flags
 
@@ -34,7 +34,7 @@ EXACT: dict[Any, Callable[..., Any]] = {
     bits.exp10: lambda x: np.float_power(10.0, x),
     reciprocal: lambda x: 1 / x,
     bits.convert: lambda x: x,
-    bits.encode: lambda x: x,
+    bits.encode: np.asarray,
     bits.matmul: np.matmul,
     bits.vecdot: lambda a, b: (a * b).sum(-1),
     bits.sum: lambda x, axis=None: x.sum(axis),
@@ -154,7 +154,7 @@ class trace:
 
     def __init__(self) -> None:
         self._lines: dict[tuple[Any, ...], Line] = {}
-        self._token: Token[tuple[Told, ...]] | None = None
+        self._token: Token[tuple[Watch, ...]] | None = None
 
     @property
     def lines(self) -> list[Line]:
@@ -189,17 +189,16 @@ class trace:
         return "\n".join(lines)
 
     def _told(
-        self, name: str, operation: Any, operands: tuple[Any, ...], options: dict[str, Any], env: Environment
+        self, operation: Any, operands: tuple[Any, ...], options: dict[str, Any], env: Environment
     ) -> Callable[[Any, Any], None]:
         exactly = EXACT.get(operation)
         count = next((i for i, x in enumerate(operands) if isinstance(x, (Format, str))), None)
-        if exactly is None or count is None:
+        if exactly is None or count is None or not options.keys().isdisjoint(("b_format", "c_format")):
             return lambda result, flags: None
         fmt = check_format(operands[count])
         natural = operands[count + 1].output(fmt, fmt) if operation in SUMS else operands[-1]
         made = check_format(options.get("out_format") or natural)
-        read = (lambda x: x) if operation is bits.encode else (lambda x: bits.decode(x, fmt))
-        values = [np.asarray(read(x), np.float64) for x in operands[:count]]
+        values = [] if operation is bits.encode else [np.asarray(bits.decode(x, fmt)) for x in operands[:count]]
         place = line_outside()
 
         def tell(result: Any, flags: Any) -> None:
@@ -207,7 +206,7 @@ class trace:
             line = self._lines.setdefault(key, Line(*key))
             extra = {"axis": options["axis"]} if "axis" in options else {}
             with np.errstate(all="ignore"):
-                exact = np.asarray(exactly(*values, **extra))
+                exact = np.asarray(exactly(*(values or operands[:1]), **extra), np.float64)
                 if operation in SUMS and len(operands) > count + 2:  # where the sum starts
                     exact = exact + bits.decode(operands[count + 2], operands[count + 1].partials)
                 found = np.asarray(bits.decode(result, made))

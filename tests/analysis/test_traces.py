@@ -63,22 +63,25 @@ def test_what_overflows_underflows_and_is_absorbed_is_counted() -> None:
         products = small * small
         sums -= sums
         fused = bits.fma(x.codes, x.codes, x.codes, "float16")  # of codes: not seen
-        total = half(np.ones(4096)).sum()
+        total = half(np.ones(4096) * 1.1).sum()
         last = np.sqrt(-x)
     by = {(line.operation, line.line): line for line in found.lines}
     by_operation = {line.operation: line for line in found.lines}
     assert len(fused)
-    assert total == 2048
+    assert total == 4096
     assert not np.isfinite(products[0] / 0)
     start = by_operation["add"].line
     assert by["add", start].overflows == 1
     assert by["add", start].absorbed == 1
     assert by["add", start].worst == pytest.approx(2**11 / 2049)  # 2048 + 1; inf is not among them
     assert by["mul", start + 1].underflows == 2
+    assert by["mul", start + 1].worst == 0  # of 1 * 1 and 1 * 0: what underflows is left out
     assert by["sub", start + 2].invalid == 1
     assert by["sub", start + 2].worst == 0
-    assert by["sum", start + 4].absorbed == 2048
-    assert by["sum", start + 4].worst == 2**11 / 2
+    native = np.cumsum(np.full(4096, 1.1, np.float16), dtype=np.float16)  # in order, each sum rounded
+    assert by["sum", start + 4].absorbed == np.count_nonzero(np.diff(native) == 0)
+    whole = 4096 * float(np.float16(1.1))
+    assert by["sum", start + 4].worst == pytest.approx((whole - float(native[-1])) / whole * 2**11)
     assert by["sqrt", start + 5].invalid == 3
     assert np.isnan(last[0].values)
     text = found.table().splitlines()
@@ -255,3 +258,19 @@ def test_what_digits_refuses() -> None:
 
 def test_all_names_are_public() -> None:
     assert {"trace", "Shadow", "digits", "augmented_addition"} <= set(analysis.__all__)
+
+
+def test_what_is_refused_is_refused_as_ever() -> None:
+    env = softfloat.Environment(rounding="stochastic", seed=1)
+    with env, trace() as found:
+        with pytest.raises(TypeError) as within:
+            softfloat.array(["a"], "float16")
+        with pytest.raises(ValueError, match="shape"):
+            half([1.0, 2.0]) + half([1.0, 2.0, 3.0])
+        assert env.next_stream() == 2  # those of the two arrays: what was refused took none
+        pair = env.evaluate(bits.add, half([1.0]).codes, np.uint32([0x3F800000]), "float16", b_format="float32")
+    assert [line.operation for line in found.lines] == ["encode"]
+    assert pair == half([2.0]).codes
+    with pytest.raises(TypeError) as outside:
+        softfloat.array(["a"], "float16")
+    assert str(within.value) == str(outside.value)
