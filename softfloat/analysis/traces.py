@@ -95,7 +95,7 @@ class Line:
         """The text of the line."""
         return linecache.getline(self.file, self.line).strip()
 
-    def add(self, result: Values, exact: Values, flags: Values, p: int) -> None:
+    def _add(self, result: Values, exact: Values, flags: Values, p: int) -> None:
         """Results with their exact values and flags."""
         self.count += result.size
         for name, flag in (("overflows", Flags.OVERFLOW), ("underflows", Flags.UNDERFLOW), ("invalid", Flags.INVALID)):
@@ -211,7 +211,7 @@ class trace:
                     exact = exact + bits.decode(operands[count + 2], operands[count + 1].partials)
                 found = np.asarray(bits.decode(result, made))
                 line.absorbed += _absorbed(operation, values, found)
-            line.add(found, exact, np.asarray(flags), made.p)
+            line._add(found, exact, np.asarray(flags), made.p)
             if operation in SUMS and operation is not bits.cumsum:
                 again = {**options, "out": None, "environment": env, "flags": "any", "count": True}
                 line.absorbed += int(operation(*operands, **again)[2].swamped.sum())
