@@ -23,7 +23,7 @@ from softfloat.experiments.published import Claim, Verdict
 from softfloat.formats import Format, float8_e4m3fn, float16, float32
 from softfloat.linalg import refine
 
-__all__ = ["STAGES", "heat", "ozaki", "randsvd", "reproduce"]
+__all__ = ["heat", "ozaki", "randsvd", "reproduce"]
 
 Values = np.ndarray[Any, Any]
 
