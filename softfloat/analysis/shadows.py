@@ -89,9 +89,10 @@ class Shadow(np.lib.mixins.NDArrayOperatorsMixin):
     def _run(self, function: Callable[..., Any], arguments: Any, keywords: dict[str, Any], twin: Any = None) -> Any:
         """A function on SoftArrays and (or `twin`) on their twins."""
         place = line_outside()
-        given = list(_shadows((self, arguments, keywords)))
-        known = next((x.where for x in given if x.where), None)
         out = keywords.get("out")
+        read = {name: x for name, x in keywords.items() if name != "out"}
+        given = _shadows((arguments, read, self if twin else ()))
+        known = next((x.where for x in given if x.where), None)
         soft = function(*_taken(arguments, SOFT), **_taken(keywords, SOFT))
         with np.errstate(all="ignore"):
             other = (twin or function)(*_taken(arguments, TWIN), **_taken(keywords, TWIN))

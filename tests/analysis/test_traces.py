@@ -205,9 +205,17 @@ def test_shadows_take_the_steps_of_arrays() -> None:
     assert np.multiply(x, 40000, out=out) is out
     assert out.where is not None
     assert out.where.endswith("assert np.multiply(x, 40000, out=out) is out")
+    before = out.where
+    assert np.multiply(x, 2, out=out).where is None  # what stood there is not among the operands
+    out *= 40000
+    assert out.where is not None
+    assert out.where != before
+    mixed = x.soft + x
+    assert mixed.soft.tolist() == (x.soft + x.soft).tolist()
+    assert (np.float64(2) * x - x.soft).twin.tolist() == x.twin.tolist()
     x[1] = out[3]
     assert x.where is not None
-    assert "np.multiply" in x.where
+    assert "out *= 40000" in x.where
     assert "wrong since" in repr(x)
     assert Shadow(half([1.0]) / 3, 0.0).where is None
     assert (Shadow(half([1.0]), 0.0) / 3).where is not None
