@@ -60,6 +60,8 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
+from softfloat.analysis import trace
+from softfloat.environments import WATCHES
 
 HALF, SINGLE = fma("float16"), fma("float32")
 CHAINS, CHAINS_NAME = HALF.replace(chains=4), "four chains of fma half"
@@ -119,6 +121,28 @@ def few(call: Callable[[Any, Any], object], **settings: Any) -> Work:
             call(positive, y)
 
     return Work(run if settings else lambda: call(positive, y))
+
+
+def added(traced: bool = False) -> Work:
+    """x + y of 256 halves."""
+    x, y = (softfloat.from_codes(codes("float16", 256, seed=seed), "float16") for seed in range(2))
+
+    def run() -> None:
+        with trace():
+            x + y
+
+    return Work(run if traced else lambda: x + y)
+
+
+def asked(times: int = 1000) -> Work:
+    """What operations do for traces while none is on, and the loop around it."""
+
+    def run() -> None:
+        for _ in range(times):
+            if WATCHES:
+                raise AssertionError
+
+    return Work(run, times)
 
 
 def scalar(function: Callable[..., object]) -> Work:
@@ -572,6 +596,9 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("x.cumsum(), 20 halves", partial(few, lambda x, y: x.cumsum()), "µs", "", 30),
         Row("x ** 2, 20 halves", partial(few, lambda x, y: x**2), "µs", "", 25),
         Row("x + y, 20 halves", partial(few, lambda x, y: x + y), "µs"),
+        Row("x + y, 256 halves", added, "µs"),
+        Row("x + y, 256 halves, traced", partial(added, traced=True), "µs"),
+        Row("asking whether a trace is on", asked, "M/s", "x + y, 256 halves", 100),
         Row("bits.add of two numbers", partial(scalar, bits.add), "µs", "", 6),
         Row("reference.add of two numbers", partial(scalar, reference.add), "µs", "", 10),
     ),

@@ -51,6 +51,7 @@ MODULES = {
     "softfloat.display": "Pictures and tables",
     "softfloat.experiments": "Experiments on rounding and swamping",
     "softfloat.experiments.figures": "Pictures of experiments",
+    "softfloat.experiments.numerics": "Numbers of papers, computed again",
     "softfloat.export": "Golden model for C, C++ and SystemVerilog",
     "softfloat.interchange": "Files of arrays",
     "softfloat.interchange.columns": "Columns of Arrow and pandas",

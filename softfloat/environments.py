@@ -368,6 +368,8 @@ class Environment:
     status: Status = field(default_factory=Status, compare=False, repr=False)
     streams: Streams = field(default_factory=Streams, init=False, compare=False, repr=False)
     settings: Settings = field(init=False, compare=False, repr=False)
+    placed: bool = field(init=False, compare=False, repr=False)
+    """Whether it matters where an element lies: there is a trap, which names it, or a position."""
 
     def __post_init__(self) -> None:
         traps = as_flags(self.traps, "traps")
@@ -391,6 +393,7 @@ class Environment:
             settings = None  # of no kind that is kept, or refused: then again, saying why
         settings = settings or _checked.__wrapped__(*given)
         settle(self, traps=traps, overrides=overrides, settings=settings)
+        settle(self, placed=bool(traps) or self.position is not None)
         for name, value, before in zip(OWN_SETTINGS, OWN_VALUES(settings), given[1:], strict=True):
             if value is not before:  # a name, or NumPy's number
                 settle(self, **{name: value})
@@ -720,6 +723,12 @@ OWN_VALUES = attrgetter(*OWN_SETTINGS)
 _current: ContextVar[Environment] = ContextVar("softfloat_environment")
 _entered: ContextVar[tuple[Token[Environment], ...]] = ContextVar("softfloat_entered", default=())
 
+Watch = Callable[[Callable[..., Any], tuple[Any, ...], dict[str, Any], Environment], Callable[[Any, Any], None]]
+"""What is told of an operation before it runs, with its operands and options, and gives what is told its result and each element's flags."""
+watching: ContextVar[tuple[Watch, ...]] = ContextVar("softfloat_watching", default=())
+WATCHES: list[object] = []
+"""Blocks of any thread that watch: while there are none, operations do not ask who watches them."""
+
 
 @lru_cache(maxsize=512, typed=True)  # True, 1 and 1.0 are equal, and not all are accepted
 def _checked(overrides: tuple[tuple[str, Settings], ...], *values: Any) -> Settings:
@@ -740,14 +749,19 @@ def evaluate_as(
     number = env.streams.take()
     options.setdefault("stream", number)
     traps: Flags = env.traps  # type: ignore[assignment]
-    each = "each" if traps or isinstance(options.get("out"), tuple) else "any"
+    told: list[Callable[[Any, Any], None]] = []
     try:
+        if WATCHES:
+            told = [watch(operation, operands, options, env) for watch in watching.get()]
+        each = "each" if traps or told or isinstance(options.get("out"), tuple) else "any"
         result, flags, *more = operation(*operands, environment=env, flags=each, **options)
     except BaseException:
         env.streams.give_back(number)
         raise
     raised = int(np.bitwise_or.reduce(flags, axis=None)) if each == "each" else int(flags)
     env.status.add(raised)
+    for tell in told:
+        tell(result, flags)
     if traps and raised & traps:
         named = [options[parameter] for parameter in parameters if parameter in options]
         if "accumulator" in parameters:

@@ -63,7 +63,7 @@ INSIDE = {
     "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
     "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
     "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
-    "analysis": "bounds measures transformations",
+    "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
     "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
@@ -71,7 +71,7 @@ INSIDE = {
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts | library",
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
-    "random_bits | figures",
+    "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin hardware.features hardware.instructions hardware.ptx vectors.columns vectors.expressions | "
     "vectors.block_operations | vectors.operations | "

@@ -41,6 +41,10 @@ NAMES = [
     "09_recipes",
     "10_blocks_and_scales",
     "11_beyond_one_process",
+    "12_refinement",
+    "13_stagnation",
+    "14_slices",
+    "15_double_rounding",
 ]
 TRAINING = {
     "07_network_gradients": "comparisons",
@@ -50,7 +54,11 @@ TRAINING = {
 }
 """Those that train networks, and need the extra `examples`; and the module that does it."""
 DOORS = {name: ("softfloat.examples", module) for name, module in TRAINING.items()} | {
-    "11_beyond_one_process": ("softfloat", "dask")
+    "11_beyond_one_process": ("softfloat", "dask"),
+    "12_refinement": ("softfloat", "linalg"),
+    "13_stagnation": ("softfloat.experiments", "numerics"),
+    "14_slices": ("softfloat.experiments", "numerics"),
+    "15_double_rounding": ("softfloat", "bits"),
 }
 """Where a notebook's work comes from, if not from the experiments."""
 NEEDED = dict.fromkeys(TRAINING, ("torch", "sklearn")) | {"11_beyond_one_process": ("dask", "distributed")}
@@ -337,6 +345,49 @@ CLAIMS = {
         "must go up with probability f": "abs(found.deviations) < 4 and found.up[0] == 0",
         "it says where they differ": "swept.mismatches > 0 and swept.elements == 65536",
     },
+    "12_refinement": {
+        "Substitution converges up to a condition of 10<sup>3</sup>": (
+            "[runs['lu', power].converged for power in (1, 3, 4, 5, 7)] == [True, True, False, False, False]"
+        ),
+        "at 10<sup>4</sup> it is not there after ten steps": "2e-7 < runs['lu', 4].forward[10] < 1e-4",
+        "at 10<sup>5</sup> it goes nowhere": "min(runs['lu', 5].forward) > 0.5",
+        "needs five steps at 10<sup>7</sup>": "runs['gmres', 7].converged and runs['gmres', 7].steps == 5",
+        "with residuals in half nothing is gained": "last['float16'] > 0.02",
+        "near the condition times single's unit roundoff": "1e-6 < last['float32'] < 1e3 * 2**-24",
+        "it is as good as exact": "last['twice'] == last['exact'] < 2**-23",
+        "nothing converges": "not plain.converged and 'OVERFLOW' in str(plain.flags['factor']) and squeezed.converged",
+    },
+    "13_stagnation": {
+        "up to 389 u": "389 < nearest[3] < 390 and abs(nearest[4] - nearest[3]) < 1",
+        "stay below 3 u": "max(stochastic) < 3",
+        "differences and products by a quarter are exact here": "lost['sub'].worst == 0 == lost['mul'].worst",
+        "of the additions most change nothing": "lost['add'].absorbed > lost['add'].count / 2",
+        "at 5.0625 from the 65th term on, in half at 7.0859 from the 513th": (
+            "stands['bfloat16'] == (65, 5.0625) and stands['float16'] == (513, 7.0859375)"
+        ),
+    },
+    "14_slices": {
+        "Each slice more is worth four bits": (
+            "all(10 < x / y < 30 for x, y in zip(errors['exact sums'][:4], errors['exact sums'][1:4]))"
+        ),
+        "so it is on a B200": "errors['B200'] == errors['exact sums'] and errors['B200'][-1] < 2**-52",
+        "more than two slices do not help": "errors['H100'][-1] > 0.9 * errors['H100'][1] > 1e-3",
+        "sums of 512 products do, and nothing is lost; those of 1024 do not": "positive[512] < 2**-52 and positive[1024] > 1e-4",
+        "Numbers of mean zero have small sums, and lose nothing here": "max(centred.values()) < 2**-52",
+    },
+    "15_double_rounding": {
+        "with 2p + 2 = 10 bits nothing differs": (
+            "not any(shares[name, 'nearest_even'][5:] != [0] * 5 for name in ('add', 'mul', 'div', 'sqrt'))"
+        ),
+        "The fused multiply-add needs more": "shares['fma', 'nearest_even'][5] > 0 == shares['fma', 'nearest_even'][-1]",
+        "p + 2 = 6 bits are enough for all of them": (
+            "all(shares[x.__name__, 'to_odd'][0] > 0 and not any(shares[x.__name__, 'to_odd'][1:]) for x in operations)"
+        ),
+        "once in some ten thousand": "3e-5 < share['float16'] < 2e-4",
+        "once in thirty": "0.028 < share['float8_e4m3fn'] < 0.036",
+        "once in four": "0.24 < share['float8_e5m2'] < 0.26",
+        "lies above the middle of two halves": "(once, twice) == (0x3C01, 0x3C00)",
+    },
 }
 """What the prose says, word for word, and an expression of the notebook's names that is true if it is so."""
 
@@ -482,7 +533,7 @@ def test_notebooks_that_train_call_what_there_is(path):
     assert calls > 4
 
 
-TOGETHER = [NAMES[:4], NAMES[4:6]]
+TOGETHER = [NAMES[:4], NAMES[4:6], NAMES[11:]]
 """Notebooks that one kernel runs, one after the other, each in an empty namespace: a kernel takes longer to start than most of them."""
 LONELY = [[name] for name in NAMES if not any(name in names for names in TOGETHER)]
 

@@ -50,7 +50,7 @@ from softfloat.arrays.standard import DType, Standard
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.engine.elementwise import NO_CODES
-from softfloat.environments import Environment, Rounding, Settings, current_environment, evaluate_as
+from softfloat.environments import WATCHES, Environment, Rounding, Settings, current_environment, evaluate_as
 from softfloat.formats import ROSTER, Format, check_format
 from softfloat.status import Flags, FloatingPointTrap, as_flags
 
@@ -287,7 +287,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
     """An operator on a small array by its loop, without the ways around it; None where they are needed."""
     codes, fmt = x._codes, x._format
     env = current_environment()
-    if env.traps or env.position is not None or drawing():
+    if env.placed or WATCHES or drawing():
         return None
     a = _flat_of(x)
     b = None if a is None else _flat_beside(x, other, operation)
@@ -312,7 +312,7 @@ def straight(operation: str, x: SoftArray, other: Any, swapped: bool, out: SoftA
 def straight_unary(operation: str, x: SoftArray) -> SoftArray | None:
     """`straight`, for functions of one operand."""
     env = current_environment()
-    a = None if env.traps or env.position is not None else _flat_of(x)
+    a = None if env.placed or WATCHES else _flat_of(x)
     settings = env.settings.for_format(x._format.name)
     ready = None if a is None else elementwise.prepared(operation, x._format, settings, elementwise.FAST)
     if a is None or ready is None:

@@ -50,7 +50,7 @@ from softfloat.arrays.softarray import (
     zeros_like,
 )
 from softfloat.engine import Codes, folds
-from softfloat.environments import current_environment
+from softfloat.environments import WATCHES, current_environment
 from softfloat.formats import Format
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
@@ -218,7 +218,7 @@ def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
     env = current_environment()
     settings = env.settings.for_format(step.fmt.name)
     shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
-    if env.traps or env.position is not None or not folds.serves(step.operation, rows, settings):
+    if env.placed or WATCHES or not folds.serves(step.operation, rows, settings):
         return None
     streams = env.streams.take_many(rows.shape[0] - 1)
     try:

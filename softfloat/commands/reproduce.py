@@ -24,10 +24,11 @@ if TYPE_CHECKING:
     from rich.text import Text
 
     from softfloat.experiments.accumulation import Accumulation
-    from softfloat.experiments.claims import Claim, Report, SwampingCell
+    from softfloat.experiments.claims import Claim, Claims, Report, SwampingCell
     from softfloat.progress import Shown
 
 
+DOCUMENTS = ("tutorials", "numerics")
 WIDE = 120  # columns that a table of claims needs; narrower terminals get a list
 VERDICT_STYLES = {"reproduced": "green", "typo": "yellow", "not numeric": "dim", "FAILED": "bold red"}
 
@@ -39,14 +40,19 @@ def add_parsers(commands: Any) -> None:
     """Add the command to the command line."""
     reproduce = commands.add_parser(
         "reproduce",
-        help="check the numbers that tutorials publish about half precision",
+        help="check the numbers that tutorials and papers publish about narrow formats",
         description="Runs the numeric claims of public tutorials about half precision on the emulator and compares "
         "published, exact and emulated values; then measures errors of long sums beside the bounds of error analysis. "
-        "Exit status 1 if the emulator disagrees with an exact value or a bound does not hold.",
+        "With `numerics`, runs experiments that papers of numerical analysis have published, and compares their numbers. "
+        "Exit status 1 if the emulator disagrees with an exact value or a published number, or a bound does not hold.",
     )
+    documents_help = "what to check: tutorials (the default), or numerics, numbers of papers of numerical analysis"
+    reproduce.add_argument("documents", nargs="?", choices=DOCUMENTS, default="tutorials", help=documents_help)
     seed_help = SEED_HELP.replace("rounding", "rounding and of random vectors")
     reproduce.add_argument("--seed", type=seed, default=0, metavar="N", help=seed_help)
-    quick_help = "the claims alone: neither the table of running sums nor the measurements of long sums"
+    quick_help = (
+        "the claims alone: neither the table of running sums nor the measurements of long sums; of numerics, some"
+    )
     reproduce.add_argument("--quick", action="store_true", help=quick_help)
     reproduce.add_argument("--json", action="store_true", help="print one JSON document instead of tables")
     plot_help = "draw the running sums; .png, .svg or .pdf (needs matplotlib)"
@@ -57,13 +63,16 @@ def add_parsers(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
+    of_papers = options.documents == "numerics"
+    if of_papers and not options.plot is options.plots is None:
+        raise CommandError("--plot and --plots draw what tutorials have; accepted: numerics without them")
     if options.plot is not None:
         attempt_plot(lambda: display.check_plot_path(options.plot))
     if options.plots is not None:
         if options.quick:
             raise CommandError("--plots draws what --quick leaves out; accepted: one of them, or --quick with --plot")
         attempt_plot(lambda: display.check_plot_folder(options.plots))
-    from softfloat.experiments import claims
+    from softfloat.experiments import claims, numerics
 
     out = None if options.json else _Claims(_console())
     with shares("softfloat reproduce") as bar, _compilations(bar) as begin:
@@ -73,7 +82,17 @@ def _run(options: argparse.Namespace) -> int:
                 with bar.aside():
                     out.show(claim)
 
-        report = claims.reproduce(options.seed, begin, told, quick=options.quick)
+        if of_papers:
+            papers = numerics.reproduce(options.seed, begin, told, quick=options.quick)
+        else:
+            report = claims.reproduce(options.seed, begin, told, quick=options.quick)
+    if of_papers:
+        if options.json:
+            _print_json(_claims_document(papers))
+        else:
+            _console().print()
+            _console().print(_counts(papers))
+        return 0 if papers.passed else FAILED
     if options.plot is not None:
         attempt_plot(lambda: display.save(figures.running_sums(report.nearest, report.stochastic), options.plot))
     written = [] if options.plot is None else [options.plot]
@@ -144,13 +163,18 @@ def attempt_plot(action: Callable[[], object]) -> None:
         ) from None
 
 
-def _document(report: Report, plot: str | None, written: Sequence[str]) -> dict[str, Any]:
+def _claims_document(report: Claims) -> dict[str, Any]:
     return {
         "version": softfloat.__version__,
         "seed": report.seed,
         "passed": report.passed,
         "counts": report.counts,
         "claims": report.claims,
+    }
+
+
+def _document(report: Report, plot: str | None, written: Sequence[str]) -> dict[str, Any]:
+    return _claims_document(report) | {
         "running_sums": {
             "increment": report.nearest.increment,
             "count": report.nearest.count,
@@ -189,16 +213,24 @@ def _print_report(report: Report, written: Sequence[str], quick: bool) -> None:
         _print_measurements(report, console.width, section)
     for path in written:
         console.print(f"Plot written to {path}", soft_wrap=True)
-    line = Text()
-    for verdict, number in report.counts.items():
-        words = f"{number} {verdict}" + "s" * (verdict == "typo" and number != 1)
-        line.append(", " if line else "").append(words, VERDICT_STYLES[verdict] if number else "")
+    line = _counts(report)
     failed = sum(cell.verdict.value == "FAILED" for cell in report.swamping)
     if failed:
         line.append("; ").append(f"{failed} running sums FAILED", VERDICT_STYLES["FAILED"])
     if report.accumulation.broken:
         line.append("; ").append(f"{report.accumulation.broken} error bounds FAILED", VERDICT_STYLES["FAILED"])
     console.print(line)
+
+
+def _counts(report: Claims) -> Text:
+    """How many claims have each verdict, in words."""
+    from rich.text import Text
+
+    line = Text()
+    for verdict, number in report.counts.items():
+        words = f"{number} {verdict}" + "s" * (verdict == "typo" and number != 1)
+        line.append(", " if line else "").append(words, VERDICT_STYLES[verdict] if number else "")
+    return line
 
 
 def _print_measurements(report: Report, width: int, section: Callable[..., None]) -> None:

@@ -4,6 +4,7 @@
 of two, `squares` computes a variance, `claims` puts them beside what tutorials have published about half precision.
 `accumulation` sums in chunks, in blocks and stochastically, beside what error analysis says of that; `random_bits`
 rounds stochastically with few of them. `truncation` shows a conversion that does not round.
+`numerics` has what papers of numerical analysis have published, computed again.
 `training` passes a small network's gradients through a narrow format. `quantisation` has what scales of blocks lose, and sums of fp8.
 """
 
@@ -18,7 +19,7 @@ from softfloat.experiments.accumulation import (
     dot_swamping,
     stochastic_sums,
 )
-from softfloat.experiments.claims import Claim, Report, Verdict, reproduce
+from softfloat.experiments.claims import Claim, Claims, Report, Verdict, reproduce
 from softfloat.experiments.overflow import (
     ConversionCase,
     ExceptionCase,
@@ -41,6 +42,7 @@ __all__ = [
     "BlockError",
     "ChunkError",
     "Claim",
+    "Claims",
     "ConversionCase",
     "DotError",
     "ExceptionCase",

@@ -38,6 +38,7 @@ from softfloat.formats import Format, float16
 __all__ = [
     "PUBLISHED_TOTALS",
     "Claim",
+    "Claims",
     "Report",
     "SwampingCell",
     "Verdict",
@@ -85,14 +86,38 @@ class SwampingCell:
 
 
 @dataclass(frozen=True, eq=False)
-class Report:
-    """Everything `reproduce` computes.
+class Claims:
+    """Claims and what came of them.
 
     Attributes
     ----------
     seed : int
         Of every stochastic rounding and random vector in it.
     claims : tuple of Claim
+    """
+
+    seed: int
+    claims: tuple[Claim, ...]
+
+    @property
+    def passed(self) -> bool:
+        """Whether no claim failed."""
+        return all(claim.verdict is not Verdict.FAILED for claim in self.claims)
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """How many claims have each verdict."""
+        return {str(verdict): sum(claim.verdict is verdict for claim in self.claims) for verdict in Verdict}
+
+
+@dataclass(frozen=True, eq=False)
+class Report(Claims):
+    """Everything `reproduce` computes.
+
+    Attributes
+    ----------
+    seed, claims
+        As of `Claims`.
     swamping : tuple of SwampingCell
         Formats outermost.
     overflow : tuple of ExceptionCase
@@ -106,8 +131,6 @@ class Report:
         Long sums beside their error bounds.
     """
 
-    seed: int
-    claims: tuple[Claim, ...]
     swamping: tuple[SwampingCell, ...]
     overflow: tuple[ExceptionCase, ...]
     exceptions: tuple[ExceptionCase, ...]
@@ -121,13 +144,8 @@ class Report:
     @property
     def passed(self) -> bool:
         """Whether nothing failed and every error bound holds."""
-        verdicts = [claim.verdict for claim in self.claims] + [cell.verdict for cell in self.swamping]
-        return Verdict.FAILED not in verdicts and not self.accumulation.broken
-
-    @property
-    def counts(self) -> dict[str, int]:
-        """How many claims have each verdict."""
-        return {str(verdict): sum(claim.verdict is verdict for claim in self.claims) for verdict in Verdict}
+        failed = any(cell.verdict is Verdict.FAILED for cell in self.swamping)
+        return super().passed and not failed and not self.accumulation.broken
 
 
 def range_claims() -> Iterator[Claim]:

@@ -14,7 +14,7 @@ from softfloat.bits.sums import check_accumulator
 from softfloat.checks import check_whole
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
-from softfloat.environments import current_environment
+from softfloat.environments import WATCHES, current_environment
 from softfloat.status import Flags
 
 PIECE = 64  # products in one sum, where an accumulator's bits depend on how many there are
@@ -79,7 +79,7 @@ class Steps:
         if operation not in self.loops:
             settings = self.env.settings.for_format(self.fmt.name)
             ready = elementwise.prepared(operation, self.fmt, settings, elementwise.FAST)
-            self.loops[operation] = None if self.env.traps else ready
+            self.loops[operation] = None if self.env.traps or WATCHES else ready
         x = operands[0]
         loop = self.loops[operation] if x.size <= SMALL else None
         if loop is None:
