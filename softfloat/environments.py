@@ -244,6 +244,16 @@ class Settings:
     def __hash__(self) -> int:
         return hash((frozenset(self.overrides.items()), *OWN_VALUES(self)))
 
+    @property
+    def chosen_width(self) -> int | None:
+        """Random bits of each rounding that draws; None: all that there are."""
+        return 1 if self.rounding is Rounding.UP_OR_DOWN else self.sr_bits
+
+    @property
+    def random_width(self) -> int:
+        """The same, where 52 are drawn."""
+        return self.chosen_width or MAXIMUM_RANDOM_BITS
+
     def for_format(self, name: str) -> Settings:
         """Those that govern results in the format of this name, and how operands in it are read."""
         return self.overrides.get(name, self)

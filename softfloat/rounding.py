@@ -222,8 +222,7 @@ def _settings(
     checked = {name: OWN_ROWS[name][1](name, value) for name, value in given.items()}
     whole = around.replace(**checked) if checked else around
     settings = whole.between("float32" if single else "float64", numbers.fmt.name if numbers.fmt else "")
-    if settings.rounding is not Rounding.STOCHASTIC:
-        engine.refuse_undrawn(given.keys())
+    engine.refuse_undrawn(given.keys(), settings.rounding)
     if settings.overflow is Overflow.NAN and not numbers.kind.has_nan:
         engine.rule_for(settings, numbers.kind, True)  # which refuses it
     return settings

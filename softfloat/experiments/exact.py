@@ -35,7 +35,7 @@ def _to_integer(rounding: Rounding) -> Callable[[Fraction], int]:
     from softfloat.reference.rounding import nearby_integer  # late: the oracle brings mpmath
     from softfloat.reference.values import Options
 
-    if rounding is Rounding.STOCHASTIC:
+    if rounding.draws:
         raise ValueError("rounding must be deterministic, got 'stochastic'")
     rules = Options(rounding=rounding)
     return lambda x: nearby_integer(x, False, rules)

@@ -254,7 +254,7 @@ def sums_across(
     modes = [as_rounding(mode) for mode in roundings]
     for fmt in formats:
         for mode in modes:
-            several = runs if mode is Rounding.STOCHASTIC else 1
+            several = runs if mode.draws else 1
             result = running_sum(
                 fmt, increment=increment, count=count, runs=several, seed=seed, keep=False, accumulator=accumulator,
                 environment=check_environment(environment).replace(rounding=mode),
