@@ -29,7 +29,7 @@ from softfloat.experiments import figures
 from softfloat.formats import bit_fields, code_text, fields_html, fields_rich, special_values
 
 NARROW = [fmt for fmt in (*ROSTER.values(), *CUSTOM) if fmt.bits <= 16]
-DETERMINISTIC = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
+DETERMINISTIC = [mode for mode in Rounding if not mode.draws]
 E6M9 = CUSTOM[0]
 BLUE, VERMILLION, GREEN = "#0072b2", "#d55e00", "#009e73"
 
