@@ -83,7 +83,7 @@ def round(
         of the whole code. Formats given by exponents have no codes: of these, "significand" turns over bits of finite numbers, and makes
         infinities NaN.
     seed : int, optional
-        For stochastic rounding and `flip`; with it, random numbers are those of stream 0, if no other is named, so that a call gives the same again.
+        For modes that draw, and `flip`; with it, random numbers are those of stream 0, if no other is named, so that a call gives the same again.
         None: the environment's seed, and its next stream.
     **options
         Settings of `softfloat.Environment` for this call: overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, sr_method, projection,

@@ -54,8 +54,6 @@ def _rounds(case: Case) -> bool:
 MODE_MEANINGS = {
     "toward_zero": "results are truncated",
     "nearest_away": "ties go away from zero",
-    "nearest_zero": "ties go toward zero",
-    "nearest_up": "ties go toward positive",
     "toward_positive": "results are rounded up",
     "toward_negative": "results are rounded down",
     "to_odd": "results are rounded to odd (a sticky bit kept)",
@@ -110,7 +108,7 @@ def _overflows(case: Case) -> Iterator[Cause]:
     for choice, meaning in meanings.items():
         if choice != settings.overflow and (choice is not Overflow.NAN or fmt.has_nan):
             yield Cause(f"overflow {choice.name.lower()}", meaning, ran(case.under(overflow=choice)))
-    directed = not (settings.settings.rounding.nearest or settings.settings.rounding.draws)
+    directed = not settings.settings.rounding.nearest
     if fmt.infinities and directed and settings.overflow is Overflow.INFINITY:
 
         def always(results: Codes, flags: Codes) -> tuple[Any, Any]:
