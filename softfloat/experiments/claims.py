@@ -231,7 +231,7 @@ def swamping_table(sums: tuple[RunningSum, ...]) -> tuple[SwampingCell, ...]:
         fmt, mode = Format.from_name(result.format), Rounding[result.rounding.upper()]
         step = exact.rounded(Fraction(str(result.requested)), fmt)
         final = float(result.final.mean())
-        if mode.draws:
+        if mode is Rounding.STOCHASTIC:
             expectation = float(result.count * step)
             if fmt.bits <= 20:
                 deviation = walk_moments(fmt, float(step), result.count).std

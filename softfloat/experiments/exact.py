@@ -36,7 +36,7 @@ def _to_integer(rounding: Rounding) -> Callable[[Fraction], int]:
     from softfloat.reference.values import Options
 
     if rounding.draws:
-        raise ValueError("rounding must be deterministic, got 'stochastic'")
+        raise ValueError(f"rounding must be deterministic, got {rounding.name.lower()!r}")
     rules = Options(rounding=rounding)
     return lambda x: nearby_integer(x, False, rules)
 

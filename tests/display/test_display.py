@@ -180,7 +180,7 @@ FIGURES = {
             [16, 64, 256], dots=2, accumulators=[fma("float16")], environment=Environment(rounding="toward_zero")
         )
     ),
-    "running sums, modes": lambda: figures.running_sums(*sums(*(("float16", mode) for mode in DETERMINISTIC))),
+    "running sums, modes": lambda: figures.running_sums(*sums(*(("float16", mode) for mode in DETERMINISTIC[:6]))),
     "running sum": lambda: figures.running_sums(*sums(("e5m2", "toward_positive"))),
     "dot swamping": lambda: figures.dot_swamping(experiments.dot_swamping([16, 64, 256, 4096], dots=2)),
     "chunking": lambda: figures.chunking(experiments.chunking(256, dots=2)),
