@@ -61,11 +61,12 @@ def _gathering(numbers, kind):
     return gather
 
 
-STOCHASTIC, NAN_RESULT = int(Rounding.STOCHASTIC), int(Overflow.NAN)
+STOCHASTIC, UP_OR_DOWN, NAN_RESULT = int(Rounding.STOCHASTIC), int(Rounding.UP_OR_DOWN), int(Overflow.NAN)
 ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
     knob.shift for knob in KNOBS.values()
 )  # fmt: skip
-POLICIES = KNOBS["nan"].values
+MODES, POLICIES = KNOBS["rounding"].values, KNOBS["nan"].values
+MODE_BITS = (1 << (MODES - 1).bit_length()) - 1
 NAN_BITS = (1 << (POLICIES - 1).bit_length()) - 1
 
 
@@ -151,7 +152,7 @@ def overlarge(rule, name_shift, bits, count):
 def refused(rule, has_nan):
     """Whether a rule means nothing, or asks for a NaN that the format lacks."""
     unknown = (rule & ~ALL_BITS) != 0
-    unknown |= overlarge(rule, ROUNDING_SHIFT, 7, 7) | overlarge(rule, OVERFLOW_SHIFT, 3, 3)
+    unknown |= overlarge(rule, ROUNDING_SHIFT, MODE_BITS, MODES) | overlarge(rule, OVERFLOW_SHIFT, 3, 3)
     unknown |= overlarge(rule, NAN_SHIFT, NAN_BITS, POLICIES) | overlarge(rule, WIDTH_SHIFT, 63, 53)
     return unknown | ((((rule >> OVERFLOW_SHIFT) & 3) == NAN_RESULT) & (has_nan == 0))
 
@@ -164,9 +165,21 @@ def no_code(code, limits):
 
 
 @kernel
+def mode_of(rule):
+    """The rounding mode."""
+    return (rule >> ROUNDING_SHIFT) & MODE_BITS
+
+
+@kernel
+def takes_bits(rule):
+    """Whether a rounding takes random bits."""
+    return (mode_of(rule) == STOCHASTIC) | (mode_of(rule) == UP_OR_DOWN)
+
+
+@kernel
 def random_width(rule):
-    """Random bits of one rounding."""
-    width = (rule >> WIDTH_SHIFT) & 63
+    """How many."""
+    width = np.int64(1) if mode_of(rule) == UP_OR_DOWN else (rule >> WIDTH_SHIFT) & 63
     return width if width != 0 else 52
 
 
@@ -182,13 +195,13 @@ REFUSAL = REFUSED << 32
 @cache
 def element_entry(operation, drawn):
     """entry(a, b, c, rule, bits, limits, source's tables, target's tables): one element; `bits` are the random ones."""
-    way = "drawn" if drawn else "selected"
+    way = "drawn projected" if drawn else "selected"
     plain, carrying = (loops._element(operation, way, True, payloads) for payloads in (False, True))
     settled = loops._settled(operation)
     at_once = operation == "round_to_integral"
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        stochastic = takes_bits(rule)
         if refused(rule, limits >> 8) | no_code(a, limits) | no_code(b, limits) | no_code(c, limits):
             return np.int64(REFUSAL)
         if stochastic != drawn:
@@ -308,7 +321,7 @@ def integer_entry(width, signed, drawn):
     least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        stochastic = takes_bits(rule)
         if refused(rule, np.int64(1)) | no_code(a, limits) | (stochastic != drawn):
             return np.int64(REFUSAL)
         source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
@@ -334,11 +347,11 @@ def integer_entry(width, signed, drawn):
 @cache
 def from_integer_entry(signed, drawn):
     """entry as `element_entry`'s: the code of an integer a of 64 bits."""
-    element = loops._element("convert_more", "drawn" if drawn else "selected", True, False)
+    element = loops._element("convert_more", "drawn projected" if drawn else "selected", True, False)
     settled = loops._settled("convert_more")
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        stochastic = takes_bits(rule)
         if refused(rule, limits >> 8) | (stochastic != drawn):
             return np.int64(REFUSAL)
         source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
@@ -366,7 +379,7 @@ def tabled_entry(operands):
     binary = operands == 2
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = ((rule >> ROUNDING_SHIFT) & 7) == STOCHASTIC
+        stochastic = takes_bits(rule)
         if refused(rule, limits >> 8) | no_code(a, limits) | no_code(b, limits) | stochastic:
             return np.int64(REFUSAL)
         source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
@@ -553,7 +566,7 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
             ints[site, i] = its_ints[i]
         for i in range(ALL_FLOATS):
             reals[site, i] = its_reals[i]
-        if site < sites and stage[0] != 0 and ((own >> ROUNDING_SHIFT) & 7) == STOCHASTIC:
+        if site < sites and stage[0] != 0 and takes_bits(own):
             draws[site] = random_width(own)
     arithmetic = stage_rule(rule, stages[plan[ARITHMETIC]])
     reading = (arithmetic & DAZ_BIT) if plan[DAZ] < 0 else plan[DAZ] * DAZ_BIT

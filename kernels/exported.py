@@ -20,8 +20,10 @@ from numba.core.registry import cpu_target
 
 from . import compile_cache
 from .entries import (
+    MODE_BITS,
     REFUSAL,
     STOCHASTIC,
+    UP_OR_DOWN,
     WIDTH_SHIFT,
     compare_entry,
     decode_entry,
@@ -278,7 +280,11 @@ class Writer:
 
     def stochastic(self, builder, rule):
         """Whether a rule draws."""
-        return builder.icmp_unsigned("==", builder.and_(rule, CODE(7)), CODE(STOCHASTIC))
+        return builder.or_(self.mode_is(builder, rule, STOCHASTIC), self.mode_is(builder, rule, UP_OR_DOWN))
+
+    def mode_is(self, builder, rule, mode):
+        """Whether a rule has a rounding mode."""
+        return builder.icmp_unsigned("==", builder.and_(rule, CODE(MODE_BITS)), CODE(mode))
 
     def wide(self, builder, value, kind=""):
         """An argument as an integer of 64 bits."""
@@ -336,6 +342,7 @@ class Writer:
         with builder.if_then(self.stochastic(builder, rule)):
             field = builder.and_(builder.lshr(rule, CODE(WIDTH_SHIFT)), CODE(63))
             width = builder.select(builder.icmp_unsigned("==", field, CODE(0)), CODE(52), field)
+            width = builder.select(self.mode_is(builder, rule, UP_OR_DOWN), CODE(1), width)
             builder.store(self.call(builder, "random", [seed, stream, position, width]), place)
         return builder.load(place)
 

@@ -5,7 +5,7 @@ alone where it is the usual one. They are apart so that the usual roundings pay 
 
     parity      of n, or of the code: significands of one bit are all odd
     negatives   in unsigned formats: NaN, or the least number; those that round to zero are zero
-    stochastic  f as it is, by half of the last random bit more, or rounded to as many bits as are random
+    stochastic  f as it is, by half of the last random bit more, or rounded to as many bits as are random; up or down whatever f is
 """
 
 import numpy as np
@@ -31,9 +31,12 @@ def shortfall(f, random, target):
     """What a fraction lacks to go up under stochastic rounding; none if it is not above 0.
 
     "nearest" rounds the fraction to a multiple of 2^-w first, by a number so large that it has no finer bits; "half" lowers the
-    threshold by half of that. Both numbers are 0 otherwise.
+    threshold by half of that. Rounding up or down makes fractions at least the half that its one random bit meets. These numbers are 0
+    otherwise.
     """
-    return ((target.one - random) - target.draw_half) - ((f + target.draw_grid) - target.draw_grid)
+    seen = (f + target.draw_grid) - target.draw_grid
+    seen = max(seen, target.draw_least) if f > target.zero else seen
+    return ((target.one - random) - target.draw_half) - seen
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Rules as one integer, and formats under every rule as tables, for functions that others call: standard library only.
 
-    bits 0-2 rounding, 3-4 overflow, 5 tininess, 6-7 infinite_input, 8 daz, 9 ftz, 10-13 NaN policy, 14 integers rounded
+    bits 0-3 rounding, 4-5 overflow, 6 tininess, 7-8 infinite_input, 9 daz, 10 ftz, 11-14 NaN policy, 15 integers rounded
     without INEXACT, 16-21 random bits of a rounding (0: 52)
 
 Each number of a `Source` or `Target` hangs on few of these knobs, so a table has a short row for each combination of them alone.
@@ -23,13 +23,13 @@ class Knob(NamedTuple):
 
 KNOBS = {
     "rounding": Knob(0, len(Rounding)),
-    "overflow": Knob(3, len(Overflow)),
-    "tininess": Knob(5, len(Tininess)),
-    "infinite_input": Knob(6, len(InfiniteInput)),
-    "daz": Knob(8, 2),
-    "ftz": Knob(9, 2),
-    "nan": Knob(10, len(NAN_POLICIES)),
-    "quiet_integers": Knob(14, 2),
+    "overflow": Knob(4, len(Overflow)),
+    "tininess": Knob(6, len(Tininess)),
+    "infinite_input": Knob(7, len(InfiniteInput)),
+    "daz": Knob(9, 2),
+    "ftz": Knob(10, 2),
+    "nan": Knob(11, len(NAN_POLICIES)),
+    "quiet_integers": Knob(15, 2),
     "random_width": Knob(16, 53),
 }
 """Name -> where it lies in a rule, and how many values it has."""
@@ -56,12 +56,15 @@ DEPENDS = {
     "ftz": ("ftz",),
     "downward": ("rounding",),
     "stochastic": ("rounding",),
+    "projected": ("rounding",),
     "up_positive_even": ("rounding",),
     "up_positive_odd": ("rounding",),
     "up_negative_even": ("rounding",),
     "up_negative_odd": ("rounding",),
     "tiny_positive": ("rounding", "tininess"),
     "tiny_negative": ("rounding", "tininess"),
+    "sticky_unit": ("rounding",),
+    "draw_least": ("rounding",),
     "window_low": ("random_width",),
     "window_high": ("random_width",),
 }

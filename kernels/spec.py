@@ -13,11 +13,14 @@ from typing import NamedTuple
 
 
 class Rounding(IntEnum):
-    """Rounding-direction attributes: IEEE 754-2019 4.3, SoftFloat's round to odd, and stochastic rounding.
+    """Rounding-direction attributes: IEEE 754-2019 4.3 and 9.5, SoftFloat's round to odd, other ties, and roundings that draw.
 
     NEAREST_EVEN takes a tie to the even significand. With one bit of precision significands are 1, which is odd, and the
     power of two above counts as 2: ties go to the larger number, as IEEE 754 4.3.1 has it. P3109 goes by the parity of codes there
     (`projection="p3109"`).
+
+    NEAREST_ZERO takes a tie toward zero: roundTiesTowardZero of IEEE 754-2019 9.5, the augmented operations. NEAREST_UP takes it toward
+    positive: MATLAB's fi ("Nearest"), SystemC's SC_RND (IEEE 1666).
 
     TO_ODD takes what is not exact to the neighbour with an odd significand; beyond the largest number it gives the largest,
     odd or even, and never infinity (`overflow="nan"` aside). Under `projection="p3109"` it gives infinity where that has the odd code.
@@ -25,6 +28,8 @@ class Rounding(IntEnum):
     STOCHASTIC goes up in magnitude with the probability floor(f * 2^w) / 2^w: f is the exact distance from the candidate below,
     in units of that between the candidates, and w the number of random bits (`sr_bits`, 1 to 52). This holds in every
     operation, function, conversion and stage of a sum, in all formats. `sr_method` has other ways to cut f to w bits.
+
+    UP_OR_DOWN takes what is not exact up in magnitude or down, by one random bit, whatever f is: mode 6 of chop.
     """
 
     NEAREST_EVEN = 0
@@ -34,6 +39,25 @@ class Rounding(IntEnum):
     TOWARD_NEGATIVE = 4
     TO_ODD = 5
     STOCHASTIC = 6
+    NEAREST_ZERO = 7
+    NEAREST_UP = 8
+    UP_OR_DOWN = 9
+
+    @property
+    def draws(self) -> bool:
+        """Whether random numbers decide."""
+        return self in DRAWN
+
+    @property
+    def nearest(self) -> bool:
+        """Whether results are nearest numbers, whichever tie goes where."""
+        return self in NEAREST
+
+
+DRAWN = Rounding.STOCHASTIC, Rounding.UP_OR_DOWN
+NEAREST = Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY, Rounding.NEAREST_ZERO, Rounding.NEAREST_UP
+PLAIN = Rounding.NEAREST_ZERO, Rounding.NEAREST_UP, Rounding.UP_OR_DOWN
+"""Modes that loops which restate the one rounding do not know, unless they say so."""
 
 
 class Overflow(IntEnum):
@@ -395,7 +419,8 @@ class Rule(NamedTuple):
     @property
     def restated(self) -> bool:
         """Whether loops that restate the one rounding know of it."""
-        return self.projection == "ieee" and (self.sr_method == "truncate" or self.rounding is not Rounding.STOCHASTIC)
+        usual = self.projection == "ieee" and self.rounding not in PLAIN
+        return usual and (self.sr_method == "truncate" or self.rounding is not Rounding.STOCHASTIC)
 
 
 class Target(NamedTuple):
@@ -472,9 +497,10 @@ class Target(NamedTuple):
     window_high: (
         float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
     )
-    sticky_unit: float  # a value's sticky bit, of its power of two
+    sticky_unit: float  # a value's sticky bit, of its power of two; 0 where it hides nothing
     draw_half: float  # what stochastic thresholds are lower by
     draw_grid: float  # added to a fraction and taken away again, it leaves the random bits' multiples; 0: all
+    draw_least: float  # what fractions above 0 are at least
     by_zero: float  # what a quotient by zero is multiplied by: 1, or NaN
 
 
@@ -501,6 +527,9 @@ def thresholds(rounding: Rounding, negative: bool, carrier: Carrier) -> tuple[fl
         Rounding.TOWARD_NEGATIVE: always if negative else never,
         Rounding.TO_ODD: (anything, NEVER_UP),
         Rounding.STOCHASTIC: never,
+        Rounding.NEAREST_ZERO: (just_above_half, just_above_half),
+        Rounding.NEAREST_UP: (just_above_half, just_above_half) if negative else (0.5, 0.5),
+        Rounding.UP_OR_DOWN: never,
     }
     return table[rounding]
 
@@ -522,7 +551,7 @@ def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) ->
         return smallest_normal
     spacing = 2.0 ** (emin(fmt) - 1 - fmt.mantissa_bits)
     sliver = smallest_normal - spacing
-    if rule.rounding is Rounding.STOCHASTIC:
+    if rule.rounding.draws:
         return sliver
     even, odd = thresholds(rule.rounding, negative, carrier)
     threshold = even if by_code(fmt, rule) and fmt.zero else odd
@@ -550,7 +579,8 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     default_nan |= fmt.quiet - 1 if policy.all_ones and fmt.quiet else 0
     nan_flags = 0 if has_nan else INVALID
 
-    p3109 = rule.projection == "p3109"
+    p3109, either = rule.projection == "p3109", rule.rounding is Rounding.UP_OR_DOWN
+    method = "" if either else rule.sr_method
 
     def beyond(negative: bool, kind: Overflow) -> int:
         beneath = negative and not fmt.signed
@@ -567,7 +597,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
 
     def overflowed(negative: bool) -> int:
         even, _ = thresholds(rule.rounding, negative, carrier)
-        inward = even == NEVER_UP and rule.rounding is not Rounding.STOCHASTIC
+        inward = even == NEVER_UP and not rule.rounding.draws
         if rule.rounding is Rounding.TO_ODD:
             inward = bool(fmt.largest & 1) and fmt.signed | (not negative) if p3109 else True
         stays_finite = inward and not rule.always_infinite
@@ -640,7 +670,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         overflow_bit=OVERFLOW,
         invalid=INVALID,
         divbyzero=DIVBYZERO,
-        stochastic=int(rule.rounding is Rounding.STOCHASTIC),
+        stochastic=int(rule.rounding.draws),
         split_mask=-1 << carrier.split_bits,
         split_half=1 << (carrier.split_bits - 1),
         sticky=1 << (53 - rule.value_bits),
@@ -662,8 +692,9 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         sliver_scale=2.0**-spacing_exponent,
         window_low=-hidden,
         window_high=coming + hidden,
-        sticky_unit=2.0 ** (1 - rule.value_bits),
-        draw_half=2.0 ** (-1 - rule.random_width) if rule.sr_method == "half" else 0.0,
-        draw_grid=2.0 ** (carrier.fraction_bits - rule.random_width) if rule.sr_method == "nearest" else 0.0,
+        sticky_unit=0.0 if either else 2.0 ** (1 - rule.value_bits),
+        draw_half=2.0 ** (-1 - rule.random_width) if method == "half" else 0.0,
+        draw_grid=2.0 ** (carrier.fraction_bits - rule.random_width) if method == "nearest" else 0.0,
+        draw_least=0.5 if either else 0.0,
         by_zero=nan if p3109 else 1.0,
     )

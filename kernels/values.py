@@ -50,6 +50,7 @@ class Lattice(NamedTuple):
     halved: int  # 1: parts are halves, or the number below
     more_even: int  # what a part is more
     more_odd: int  # and more still for odd significands
+    more_negative: int  # for negative numbers
     on: int  # mask: parts are added
     on_negative: int  # mask: it is the other way round for negative numbers
     on_odd: int  # for odd significands
@@ -72,6 +73,7 @@ class Lattice(NamedTuple):
     nan_flags: int
     nan_signals: int  # raised by every NaN operand
     odd_zeros: int  # mask: zeros are no ordinary numbers, as one of them becomes the other
+    jam: int  # mask: random bits take up whatever is not exact, where they are all ones, and nothing otherwise
     short: int  # 2: what is in range has a shorter way; 1: if it is normal or zero, too; 0: nothing
 
 
@@ -155,7 +157,8 @@ def finished(code, magnitude, found, tiny, lattice):
 @kernel
 def part_of(rest, odd, negative, lattice):
     """What is added to a significand before its last bits, of which `rest` has all, are dropped; `odd` is 0 or 1, `negative` 0 or -1."""
-    part = ((rest >> lattice.halved) + (lattice.more_even + (odd & lattice.more_odd))) & rest
+    more = lattice.more_even + (odd & lattice.more_odd) + (negative & lattice.more_negative)
+    part = ((rest >> lattice.halved) + more) & rest
     return part & (lattice.on ^ (negative & lattice.on_negative) ^ (-odd & lattice.on_odd))
 
 
@@ -172,10 +175,10 @@ def selected(code, lattice):
 
 
 @kernel
-def fraction_of(significand, s, width):
+def fraction_of(significand, s, width, lattice):
     """So many bits of the dropped part of a significand, cut."""
     rest = significand & ((1 << min(s, FARTHEST)) - 1)
-    return rest >> min(s - width, FARTHEST) if s >= width else rest << (width - s)
+    return (rest >> min(s - width, FARTHEST) if s >= width else rest << (width - s)) | ((rest != 0) & lattice.jam)
 
 
 @kernel
@@ -190,9 +193,9 @@ def drawn(code, random, width, lattice):
     """(bits, flags) where `width` random bits are all that there are: up where they carry the fraction over."""
     magnitude = magnitude_of(code, lattice)
     significand, s = scaled(magnitude, lattice)
-    up = fraction_of(significand, s, width) + random >= (1 << width)
+    up = fraction_of(significand, s, width, lattice) + random >= (1 << width)
     found = kept(magnitude, significand, (significand >> min(s, FARTHEST)) + (1 if up else 0), s, lattice)
-    stays = fraction_of(significand, lattice.unbounded, width) + random < (1 << width)
+    stays = fraction_of(significand, lattice.unbounded, width, lattice) + random < (1 << width)
     escapes = in_sliver(magnitude, lattice) & (not stays) & (lattice.early == 0)
     tiny = (magnitude < lattice.smallest_normal) & (not escapes)
     return finished(code, magnitude, found, tiny, lattice)
@@ -203,7 +206,7 @@ def left_open(code, half_word, lattice):
     """Whether more than 16 random bits decide on x, or may decide whether it is tiny."""
     magnitude = magnitude_of(code, lattice)
     significand, s = scaled(magnitude, lattice)
-    near = fraction_of(significand, s, DRAWN) + half_word == (1 << DRAWN) - 1
+    near = fraction_of(significand, s, DRAWN, lattice) + half_word == (1 << DRAWN) - 1
     return near | in_sliver(magnitude, lattice)
 
 
@@ -346,6 +349,9 @@ def rounding_drawn_values(single, narrow, each):
             operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
             given = handed[first : first + BLOCK]
             top_bits(start + first, half_words, given, width, key, stream)
+            if known.jam != 0:
+                for i in range(operands.size):
+                    half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
             in_range, _ = looked_at(operands, known) if (short and not each) else (False, False)
             hanging = 0
             if in_range:

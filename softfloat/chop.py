@@ -60,24 +60,25 @@ NAMED = {name: row for row in ROWS for name in row.names}
 
 MODES: dict[int, Rounding] = {
     -1: Rounding.NEAREST_AWAY,
+    0: Rounding.NEAREST_ZERO,
     1: Rounding.NEAREST_EVEN,
     2: Rounding.TOWARD_POSITIVE,
     3: Rounding.TOWARD_NEGATIVE,
     4: Rounding.TOWARD_ZERO,
     5: Rounding.STOCHASTIC,
+    6: Rounding.UP_OR_DOWN,
     7: Rounding.TO_ODD,
 }
 """chop's numbers and CPFloat's."""
-STOCHASTIC = 5
+STOCHASTIC, EITHER = 5, 6
 PYCHOP_MODES: dict[int, Rounding] = {
-    **{number: MODES[number] for number in (1, 2, 3, 4, 5)},
+    **{number: MODES[number] for number in (1, 2, 3, 4, 5, 6)},
+    7: Rounding.NEAREST_ZERO,
     8: Rounding.NEAREST_AWAY,
     9: Rounding.TO_ODD,
+    10: Rounding.UP_OR_DOWN,  # CADNA's: one bit for each number, as likely
 }
-TO_ZERO = "ties toward zero, is not here: 'nearest_even' and 'nearest_away' differ from it in ties alone"
-EITHER = "up or down with probability one half, is not here: 5 is stochastic rounding by distance"
-LACKING = {0: TO_ZERO, 6: EITHER, 8: "no rounding, is not here: leave the call out"}
-PYCHOP_LACKING = {7: TO_ZERO, 6: EITHER, 10: EITHER}
+LACKING = {8: "no rounding, is not here: leave the call out"}
 """What others have under a number, and this package has not."""
 
 
@@ -94,7 +95,8 @@ class Options:
     subnormal : {0, 1}, optional
         Whether there are subnormal numbers; None: 0 for bfloat16, 1 for the others.
     round : int
-        1 nearest even, 2 up, 3 down, 4 toward zero, 5 stochastic, -1 ties away, 7 to odd. 0 and 6 of CPFloat and chop are refused.
+        1 nearest even, 2 up, 3 down, 4 toward zero, 5 stochastic, 6 up or down with probability one half, 7 to odd, 0 ties to zero, -1 ties
+        away.
     flip : {0, 1, 2}
         A bit of the fraction (1), or of the whole code (2), is turned over with probability `p`.
     p : float
@@ -108,9 +110,9 @@ class Options:
     saturation : {0, 1}, optional
         1: the largest number in place of what is beyond it.
     randfunc : callable, optional
-        randfunc(n): n numbers in [0, 1), one for each element of the array, for stochastic rounding.
+        randfunc(n): n numbers in [0, 1), one for each element of the array, for modes 5 and 6.
     seed : int, optional
-        For stochastic rounding and `flip`. The first call with these options takes stream 0, the next stream 1, and so on. None: the
+        For modes 5 and 6, and `flip`. The first call with these options takes stream 0, the next stream 1, and so on. None: the
         environment's seed and streams.
 
     Raises
@@ -284,8 +286,8 @@ def chop(x: Any, options: Options | Mapping[str, Any] | None = None) -> Any:
     call = dict(options.call)
     if array.dtype == np.float32 and isinstance(call["fmt"], tuple):
         call["fmt"] = options.single_numbers
-    if options.randfunc is not None and options.round == STOCHASTIC:
-        call |= {"random_bits": _handed(options.randfunc, array.shape), "sr_bits": 52}
+    if options.randfunc is not None and options.round in (STOCHASTIC, EITHER):
+        call |= _handed(options.randfunc, array.shape, options.round)
     if options.seed is not None:
         call["stream"] = options.streams.take()
     found = rounded(array, **call)
@@ -294,16 +296,19 @@ def chop(x: Any, options: Options | Mapping[str, Any] | None = None) -> Any:
     return float(found) if scalar else found if isinstance(x, np.ndarray) else found[()]
 
 
-def _handed(randfunc: Callable[[int], Any], shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """The random bits that take a fraction up where a number of [0, 1) is no more than it."""
+def _handed(randfunc: Callable[[int], Any], shape: tuple[int, ...], mode: int) -> dict[str, Any]:
+    """The random bits that take a fraction up where a number of [0, 1) is no more than it, or than one half."""
     count = int(np.prod(shape, dtype=np.int64))
     given = np.asarray(randfunc(count), np.float64).reshape(-1)
     if given.size != count or ((given < 0) | (given >= 1)).any():
         raise ValueError(
             f"randfunc must give {count} numbers in [0, 1), one for each element, got {given.size}, or others"
         )
+    if mode == EITHER:
+        return {"random_bits": (given <= 0.5).astype(np.uint8).reshape(shape)}
     most = 1 << 52
-    return np.minimum(most - np.floor(given * most), most - 1).astype(np.uint64).reshape(shape)
+    bits = np.minimum(most - np.floor(given * most), most - 1).astype(np.uint64).reshape(shape)
+    return {"random_bits": bits, "sr_bits": 52}
 
 
 class Chop:
@@ -314,13 +319,14 @@ class Chop:
     exp_bits, sig_bits : int
         Exponent bits, 2 to 11, and fraction bits, 0 to 52.
     rmode : int
-        1 nearest even, 2 up, 3 down, 4 toward zero, 5 stochastic, 8 ties away, 9 to odd. 6, 7 and 10 are refused.
+        1 nearest even, 2 up, 3 down, 4 toward zero, 5 stochastic, 6 and 10 up or down with probability one half, 7 ties to zero, 8 ties
+        away, 9 to odd.
     subnormal : bool
         Whether there are subnormal numbers.
     chunk_size : int
         Changes nothing: large arrays are shared among threads.
     random_state : int
-        Seed of stochastic rounding; each call takes the next stream.
+        Seed of modes that draw; each call takes the next stream.
     verbose : bool
         Print the unit roundoff.
 
@@ -346,7 +352,7 @@ class Chop:
         for name, value, low, high in (("exp_bits", exp_bits, 2, 11), ("sig_bits", sig_bits, 0, 52)):
             if not is_integer(value) or not low <= value <= high:
                 raise ValueError(f"{name} must be an integer from {low} to {high}, got {value!r}")
-        mode = mode_of("rmode", rmode, PYCHOP_MODES, PYCHOP_LACKING)
+        mode = mode_of("rmode", rmode, PYCHOP_MODES, {})
         self.exp_bits, self.sig_bits, self.rmode, self.subnormal = (
             int(exp_bits),
             int(sig_bits),

@@ -244,6 +244,16 @@ class Settings:
     def __hash__(self) -> int:
         return hash((frozenset(self.overrides.items()), *OWN_VALUES(self)))
 
+    @property
+    def chosen_width(self) -> int | None:
+        """Random bits of each rounding that draws; None: all that there are."""
+        return 1 if self.rounding is Rounding.UP_OR_DOWN else self.sr_bits
+
+    @property
+    def random_width(self) -> int:
+        """The same, where 52 are drawn."""
+        return self.chosen_width or MAXIMUM_RANDOM_BITS
+
     def for_format(self, name: str) -> Settings:
         """Those that govern results in the format of this name, and how operands in it are read."""
         return self.overrides.get(name, self)
@@ -289,7 +299,7 @@ class Environment:
     Parameters
     ----------
     rounding : Rounding or str
-        One of the seven modes; default "nearest_even". `softfloat.Rounding` says how each treats ties and overflow.
+        One of the ten modes; default "nearest_even". `softfloat.Rounding` says how each treats ties and overflow.
     overflow : Overflow or str
         What a finite result beyond the largest becomes: "infinity" (IEEE 754 7.4: infinity or the largest finite
         value, as the rounding mode says; NaN in a format without infinity), "saturate" (the largest finite value) or
@@ -323,7 +333,7 @@ class Environment:
     generator : str
         "philox4x32" or "xoroshiro128aox".
     seed : int, optional
-        0 to 2^64 - 1. Stochastic rounding needs it, or random bits handed in.
+        0 to 2^64 - 1. Roundings that draw, "stochastic" and "up_or_down", need it, or random bits handed in.
     replica : int
         Makes the key differ between replicas, unless `replica_identical`.
     replica_identical : bool

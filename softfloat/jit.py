@@ -128,7 +128,7 @@ def function(
     call = Call(cast(Options, options), target, reads, uses_of(operation))
     if call.position is not None:
         raise ValueError("environment must be one without position; it comes with each call")
-    if call.settings.rounding.name == "STOCHASTIC" and call.settings.generator != "philox4x32":
+    if call.settings.rounding.draws and call.settings.generator != "philox4x32":
         raise ValueError(
             f"generator must be 'philox4x32', got {call.settings.generator!r}, whose random numbers have only an order"
         )

@@ -83,7 +83,7 @@ def round(
         of the whole code. Formats given by exponents have no codes: of these, "significand" turns over bits of finite numbers, and makes
         infinities NaN.
     seed : int, optional
-        For stochastic rounding and `flip`; with it, random numbers are those of stream 0, if no other is named, so that a call gives the same again.
+        For modes that draw, and `flip`; with it, random numbers are those of stream 0, if no other is named, so that a call gives the same again.
         None: the environment's seed, and its next stream.
     **options
         Settings of `softfloat.Environment` for this call: overflow, tininess, infinite_input, daz, ftz, nan, sr_bits, sr_method, projection,
@@ -222,8 +222,7 @@ def _settings(
     checked = {name: OWN_ROWS[name][1](name, value) for name, value in given.items()}
     whole = around.replace(**checked) if checked else around
     settings = whole.between("float32" if single else "float64", numbers.fmt.name if numbers.fmt else "")
-    if settings.rounding is not Rounding.STOCHASTIC:
-        engine.refuse_undrawn(given.keys())
+    engine.refuse_undrawn(given.keys(), settings.rounding)
     if settings.overflow is Overflow.NAN and not numbers.kind.has_nan:
         engine.rule_for(settings, numbers.kind, True)  # which refuses it
     return settings

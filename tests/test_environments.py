@@ -40,7 +40,10 @@ X, U, O, Z, I = Flags.INEXACT, Flags.UNDERFLOW, Flags.OVERFLOW, Flags.DIVBYZERO,
 # -- settings --------------------------------------------------------------------------------------------------------
 
 MEMBERS: dict[str, tuple[Any, str]] = {
-    "rounding": (Rounding, "nearest_even nearest_away toward_zero toward_positive toward_negative to_odd stochastic"),
+    "rounding": (
+        Rounding,
+        "nearest_even nearest_away toward_zero toward_positive toward_negative to_odd stochastic nearest_zero nearest_up up_or_down",
+    ),
     "overflow": (Overflow, "infinity saturate nan"),
     "tininess": (Tininess, "after before"),
     "infinite_input": (InfiniteInput, "default keep saturate nan"),
@@ -60,7 +63,7 @@ def test_members_by_name(setting: str) -> None:
 
 
 def test_rounding_abbreviations() -> None:
-    for name, member in zip(ABBREVIATIONS, Rounding, strict=True):
+    for name, member in zip(ABBREVIATIONS, list(Rounding)[:7], strict=True):
         assert Environment(rounding=name).rounding is member
         assert Environment(rounding=name.lower()).rounding is member
 

@@ -69,7 +69,7 @@ INSIDE = {
     "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
     "exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
-    "export": "functions targets | headers | scripts | library",
+    "export": "functions targets | headers | scripts numerics | library",
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",

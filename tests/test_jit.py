@@ -15,13 +15,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import NAN_POLICIES
 
-from softfloat import ROSTER, Environment, Format, bits, jit, reference
+from softfloat import ROSTER, Environment, Format, Rounding, bits, jit, reference
 from softfloat.environments import Settings
 from softfloat.formats import check_format
 
 FORMATS = (*ROSTER.values(), Format("e5m7fnuz", exponent_bits=5, mantissa_bits=7, nan="fnuz", subnormals=False))
 DTYPES = ("int8", "uint16", "int32", "int64", "uint64")
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+MODES = tuple(mode.name.lower() for mode in Rounding)
 POLICIES = tuple(NAN_POLICIES)
 
 
@@ -84,6 +84,8 @@ def cases(draw: st.DrawFn) -> dict[str, Any]:
     }
     if rule["rounding"] == "stochastic":
         rule |= {"sr_bits": draw(st.integers(1, 52)), "seed": draw(st.integers(0, 2**64 - 1))}
+    if rule["rounding"] == "up_or_down":
+        rule["seed"] = draw(st.integers(0, 2**64 - 1))
     seed = draw(st.integers(0, 2**32))
     if operation == "encode":
         rows = [(x,) for x in np.random.default_rng(seed).permutation(exported.reals(64, seed))[:8].tolist()]
@@ -154,7 +156,8 @@ def check_against_the_oracle(case: dict[str, Any], stream: int, by_address: bool
     operation, fmt, rows, rule = case["operation"], case["fmt"], case["rows"], case["rule"]
     seed = rule.pop("seed", None)
     drawn = seed is not None and operation not in DRAW_NOTHING
-    handed = bits.random_bits(len(rows), seed=seed or 0, stream=stream, sr_bits=rule.get("sr_bits", 52)).tolist()
+    width = 1 if rule["rounding"] == "up_or_down" else rule.get("sr_bits", 52)
+    handed = bits.random_bits(len(rows), seed=seed or 0, stream=stream, sr_bits=width).tolist()
     options = rule if seed is None or not by_address else {**rule, "seed": seed}
     call = plain(jit.function(operation, fmt, **case["more"], flags=True, environment=Environment(**options)))
     for position, (row, number) in enumerate(zip(rows, handed, strict=True)):

@@ -18,6 +18,7 @@ from softfloat.formats import check_format
 from softfloat.rounding import number_set
 
 MODES = [mode.name.lower() for mode in Rounding]
+DRAWN = [mode.name.lower() for mode in Rounding if mode.draws]
 FORMATS: list[Any] = [
     "float16", "bfloat16", "float8_e4m3fn", "float8_e5m2fnuz", "float4_e2m1fn", "float8_e8m0fnu",
     Format("e8m7 flushed", exponent_bits=8, mantissa_bits=7, subnormals=False),
@@ -87,10 +88,10 @@ def test_what_codes_would_be(fmt: Any, mode: str) -> None:
             continue
         options = {**given_, "rounding": mode}
         drawn: list[dict[str, int]] = [{}] * x.size
-        if mode == "stochastic":
-            width = 52 if len(given_) < 2 else 9
+        if mode in DRAWN:
+            width = 1 if mode == "up_or_down" else 52 if len(given_) < 2 else 9
             drawn = [{"random_bits": int(b)} for b in bits.random_bits(x.size, seed=3, sr_bits=width)]
-            options |= {"seed": 3, "sr_bits": width}
+            options |= {"seed": 3} | ({"sr_bits": width} if mode == "stochastic" else {})
         oracle = {name: value for name, value in options.items() if name != "seed"}
         pairs = [reference.encode(float(v), fmt, **oracle, **more) for v, more in zip(x[:-2], drawn, strict=False)]
         wanted = np.array([float(bits.decode(code, fmt)) for code, _ in pairs])
@@ -126,6 +127,9 @@ def exactly(x: float, p: int, emin: int, emax: int, mode: str, subnormals: bool,
             "toward_negative": rest > 0 and negative,
             "to_odd": rest > 0 and n % 2 == 0,
             "stochastic": math.floor(rest * 2**52) + random >= 2**52,
+            "nearest_zero": rest > Fraction(1, 2),
+            "nearest_up": rest > Fraction(1, 2) or (rest == Fraction(1, 2) and not negative),
+            "up_or_down": rest > 0 and random >= 2**51,
         }[mode]
         return int(n) + int(up)
 

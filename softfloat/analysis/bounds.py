@@ -6,12 +6,11 @@ import math
 
 from softfloat.accumulators import Accumulator, exact, fma, mul_add, pairwise
 from softfloat.checks import check_choice, check_count, check_real
-from softfloat.environments import Rounding, current_environment
+from softfloat.environments import current_environment
 from softfloat.formats import Format, check_format
 
 __all__ = ["bound", "gamma", "gamma_tilde", "unit_roundoff"]
 
-NEAREST = (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY)
 KINDS = ("sum", "dot", "matmul", "lu")
 
 
@@ -22,7 +21,7 @@ def unit_roundoff(fmt: Format | str) -> float:
     True
     """
     fmt = check_format(fmt)
-    nearest = current_environment().settings.for_format(fmt.name).rounding in NEAREST
+    nearest = current_environment().settings.for_format(fmt.name).rounding.nearest
     return 2.0 ** (-fmt.p if nearest else 1 - fmt.p)
 
 

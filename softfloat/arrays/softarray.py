@@ -209,7 +209,7 @@ def _weak(x: Any, fmt: Format, operation: str, quiet: bool = False) -> Codes:
 
 def constants(settings: Settings, fmt: Format) -> Settings:
     """The settings under which numbers become codes: stochastic rounding leaves them to the nearest."""
-    drawn = settings.for_format(fmt.name).rounding is Rounding.STOCHASTIC
+    drawn = settings.for_format(fmt.name).rounding.draws
     return settings.replace(rounding=Rounding.NEAREST_EVEN) if drawn else settings
 
 

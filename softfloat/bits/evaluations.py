@@ -18,7 +18,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.bits.functions import KEPT, TABLE_BITS
-from softfloat.environments import Rounding, Settings
+from softfloat.environments import Settings
 from softfloat.formats import Format, float32
 from softfloat.kernels.spec import CARRIER64, Rule
 
@@ -89,7 +89,7 @@ class _Places(threading.local):
 
 def prepared(name: str, operands: int, fmt: Format, settings: Settings) -> Evaluation | None:
     """A function settled for codes of a format; None under stochastic rounding, and where nothing is compiled."""
-    if settings.rounding is Rounding.STOCHASTIC or engine.loops().jit.DISABLED:
+    if settings.rounding.draws or engine.loops().jit.DISABLED:
         return None
     rule = engine.rule_for(settings, fmt, False)
     unusual, payloads = engine.is_unusual(fmt.spec), bool(rule.propagate)

@@ -36,7 +36,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.engine import Call, Job, Options, Work, calls, check_codes
-from softfloat.environments import Rounding, Settings
+from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
@@ -831,7 +831,7 @@ class Binary(Protocol):
 def _tables(name: str, fmt: Format, whole: Settings) -> tuple[engine.Codes, engine.Codes] | None:
     """The results at every code, if they are looked up there."""
     settings = whole.for_format(fmt.name)
-    wide = fmt.spec.width > TABLE_BITS or settings.rounding is Rounding.STOCHASTIC
+    wide = fmt.spec.width > TABLE_BITS or settings.rounding.draws
     if wide or engine.loops().jit.DISABLED:
         return None
     return _result_table(name, fmt.spec, engine.rule_for(settings, fmt, False))

@@ -59,7 +59,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
         return elementwise.encoded(x, fmt, options)
     array, name, source, more = source_codes(x)
     call = Call(options, fmt, name, engine.CONVERSIONS)
-    work = None if more is None or call.settings.rounding is not Rounding.STOCHASTIC else engine.drawn_more(more)
+    work = None if more is None or not call.settings.rounding.draws else engine.drawn_more(more)
     return call.run("convert", [array], ["x"], source, fmt, work=work)
 
 
@@ -222,7 +222,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     result, raised = engine.outputs(call.out, call.flags, array.shape, wanted, [array])
     settings = call.settings
     check_block("to_integer", call.position, array.shape)
-    drawn = settings.rounding is Rounding.STOCHASTIC
+    drawn = settings.rounding.draws
     uniforms, width = np.empty(0, np.float64), 52
     if not drawn:
         engine.refuse_random_bits(settings, call.random_bits)

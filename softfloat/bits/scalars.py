@@ -15,7 +15,6 @@ from softfloat.checks import nearest
 from softfloat.engine import Call, Options, calls, check_boolean, elementwise, uses_of
 from softfloat.engine.arguments import flattened
 from softfloat.formats import Format, check_format
-from softfloat.kernels.spec import Rounding
 
 __all__ = ["scalar"]
 
@@ -109,7 +108,7 @@ def scalar(
     if operation in _EXTREMA:
         choose = calls.extremum(operation, source, settings.daz, settings.ftz, settings.nan, True)
         return _Quick(whole, count, source, source.dtype, _undrawn(choose), call.stream).scalar()
-    drawn = settings.rounding is Rounding.STOCHASTIC
+    drawn = settings.rounding.draws
     if operation not in _PREPARED:
         tabled = count == 1 and not drawn and source.bits <= _TABLE_BITS and elementwise.quick()
         if tabled:
@@ -123,11 +122,11 @@ def scalar(
     ready = handed = None
     if not drawn or settings.seed is not None:
         ready = elementwise.prepared(operation, target, settings, elementwise.FAST, True, extra, read)
-    if drawn and settings.sr_bits is not None:
+    if drawn and settings.chosen_width is not None:
         handed = elementwise.prepared_handed(operation, target, settings, extra, read)
     if ready is None and handed is None:
         return whole
-    quick = _Quick(whole, count, source, target.dtype, ready, call.stream, handed, settings.sr_bits or 0)
+    quick = _Quick(whole, count, source, target.dtype, ready, call.stream, handed, settings.chosen_width or 0)
     return quick.scalar()
 
 

@@ -28,7 +28,6 @@ from softfloat.engine import Codes, Options
 from softfloat.engine.block_units import leading_power
 from softfloat.engine.problems import Blocks, Problem, Scales, Spread
 from softfloat.engine.programs import Program, check_groups, check_inputs, segment_bounds
-from softfloat.environments import Rounding
 from softfloat.formats import Format, float32
 
 __all__ = ["matmul_blocks", "vecdot_blocks"]
@@ -334,7 +333,7 @@ def _summed(
         return sums(addend)
     if call.call.out is not None:
         raise ValueError("out is for operands without tensor scales, whose product with the sum is a new array")
-    if call.call.whole.rounding is Rounding.STOCHASTIC:
+    if call.call.whole.rounding.draws:
         raise ValueError(
             "rounding must be deterministic for operands with tensor scales: their product has no random address"
         )

@@ -53,7 +53,7 @@ OPTIONS: dict[str, Option] = dict(
         _setting("sr_bits", "int, optional", "Random bits of a stochastic rounding, 1 to 52; None: 52."),
         _setting("sr_method", _words(SR_METHODS), "How the dropped fraction is cut to `sr_bits` bits."),
         _setting("generator", _words(GENERATORS), "Where random bits come from."),
-        _setting("seed", "int, optional", "Of random bits; stochastic rounding needs it, or `random_bits`."),
+        _setting("seed", "int, optional", "Of random bits; roundings that draw need it, or `random_bits`."),
     ],
     stream=Option(
         "int",
@@ -73,7 +73,7 @@ OPTIONS: dict[str, Option] = dict(
     random_bits=Option(
         "array of int, optional",
         None,
-        "The random numbers themselves, 0 to 2^sr_bits - 1, one for each element.",
+        'The random numbers themselves, 0 to 2^sr_bits - 1, one for each element; 0 or 1 for "up_or_down".',
         "`sr_bits` defaults to the width of the dtype. A magnitude goes up if floor(f * 2^sr_bits) + random_bits >= 2^sr_bits, f its "
         "distance from the candidate below in units of the distance between the candidates, of the exact result (`sr_method` cuts f "
         "otherwise). Not for sums of products, which round many times.",

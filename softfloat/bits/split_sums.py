@@ -15,7 +15,7 @@ from softfloat.bits.sums import matmul
 from softfloat.checks import check_kind
 from softfloat.engine import Options, as_environment, check_codes
 from softfloat.engine.options import refuse_undrawn
-from softfloat.environments import Rounding
+from softfloat.environments import as_rounding
 from softfloat.formats import float32
 from softfloat.kernels.spec import INVALID
 
@@ -76,7 +76,7 @@ def matmul_split(
     c : array of integers, optional
         Codes in float32 that the sum starts from.
     **options
-        Those of `matmul`, but `out`, and stochastic rounding.
+        Those of `matmul`, but `out`, and roundings that draw.
 
     Returns
     -------
@@ -107,11 +107,13 @@ def matmul_split(
         if options.get(name) is not None:
             raise TypeError(f"{name} is not for matmul_split, whose result is a sum of several products")
     environment = options.get("environment")
-    chosen = options.get("rounding") if environment is None else environment.rounding
-    if chosen in (Rounding.STOCHASTIC, "stochastic", "SR", "STOCHASTIC", "sr"):
-        raise ValueError("rounding must not be stochastic for matmul_split: its products would share random numbers")
+    chosen = as_rounding(options.get("rounding") or "nearest_even" if environment is None else environment.rounding)
+    if chosen.draws:
+        raise ValueError(
+            f"rounding must be deterministic for matmul_split, whose products would share random numbers, got {chosen.name.lower()!r}"
+        )
     each = options.get("flags", "each")
-    refuse_undrawn({name for name, value in options.items() if value is not None})
+    refuse_undrawn({name for name, value in options.items() if value is not None}, chosen)
     settings = cast(Options, {**as_environment(options), "flags": "each"})
     x, y = check_codes(a, float32, "a"), check_codes(b, float32, "b")
     left, right = split_parts(x, how), split_parts(y, how)

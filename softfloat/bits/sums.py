@@ -22,7 +22,6 @@ from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
 from softfloat.engine.products import key_of, run
 from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
-from softfloat.environments import Rounding
 from softfloat.formats import Format, check_format, float32
 from softfloat.positions import Place, Position
 
@@ -227,8 +226,8 @@ class Contraction:
         idle = self.call.given & planned.fixed
         kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
         refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
-        if not planned.draws and self.call.whole.rounding is not Rounding.STOCHASTIC:
-            refuse_undrawn(self.call.given)
+        if not planned.draws:
+            refuse_undrawn(self.call.given, self.call.whole.rounding)
 
     def counted(self, planned: Program, counts: Any, extremes: Any) -> Counts:
         """What additions did, of three arrays and two."""
@@ -243,7 +242,7 @@ class Contraction:
             )
         if size > STOCHASTIC_OUTPUTS or length > STOCHASTIC_STEPS:
             raise ValueError(
-                f"rounding='stochastic' addresses {STOCHASTIC_OUTPUTS} outputs of {STOCHASTIC_STEPS} products, got {size} of {length}"
+                f"random numbers of roundings have addresses for {STOCHASTIC_OUTPUTS} outputs of {STOCHASTIC_STEPS} products, got {size} of {length}"
             )
 
 

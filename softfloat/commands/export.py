@@ -18,9 +18,10 @@ def add_parsers(commands: Any) -> None:
     """Add the command to the command line."""
     parser = commands.add_parser(
         "export",
-        help="write a shared library of this arithmetic for C, C++, SystemVerilog and cocotb",
+        help="write a shared library of this arithmetic for C, C++, SystemVerilog, cocotb, Octave and Julia",
         description="Compiles softfloat's kernels to libsf.so, which needs neither Python nor Numba, and writes sf.h, sf.hpp, "
-        "sf_pkg.sv (DPI-C), sf.py (ctypes) and an example for cocotb beside it. All files appear, or none.",
+        "sf_pkg.sv (DPI-C), sf.py (ctypes), an example for cocotb, sf_mex.c (MATLAB, Octave) and sf.jl (Julia) beside it. All files appear, or "
+        "none.",
         epilog=f"formats: {', '.join(ROSTER)}, or a layout such as e6m9",
     )
     add = parser.add_argument

@@ -20,7 +20,7 @@ from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Job, carrier_for
 from softfloat.engine.options import CONVERSIONS, Call, Options
 from softfloat.engine.parameters import is_unusual, rule_for, way_of
-from softfloat.environments import Rounding, Settings
+from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import loops, spec
 from softfloat.kernels.carrier import decode, source_of
@@ -181,13 +181,13 @@ def address(settings: Settings, stream: int) -> tuple[np.uint64, np.uint64, int]
         Without a seed, or of a generator whose numbers have no address.
     """
     if settings.seed is None:
-        raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1) on a GPU")
+        raise ValueError(f"rounding={settings.rounding.name.lower()!r} needs a seed (0 to 2^64 - 1) on a GPU")
     if settings.generator != "philox4x32":
         raise ValueError(
             f"generator must be 'philox4x32' on a GPU, got {settings.generator!r}; accepted: on the CPU, x.cpu()"
         )
     key = replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
-    return np.uint64(key), np.uint64(stream), settings.sr_bits or 52
+    return np.uint64(key), np.uint64(stream), settings.random_width
 
 
 def laid_out(arrays: Arrays, operands: Mapping[str, Any], fmt: Format, shape: tuple[int, ...]) -> list[Any]:
@@ -259,7 +259,7 @@ def _run(
     extra: float = 0.0,
 ) -> tuple[Any, Any]:
     refuse(call)
-    draws, each, count = call.settings.rounding is Rounding.STOCHASTIC, call.flags == "each", math.prod(shape)
+    draws, each, count = call.settings.rounding.draws, call.flags == "each", math.prod(shape)
     tail = address(call.settings, call.stream) if draws else ()
     rule = rule_for(call.settings, fmt, operation == "convert", tail[2] if tail else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)

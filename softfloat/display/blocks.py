@@ -158,7 +158,7 @@ def inspect_block(
             )
     rounded = np.asarray(bits.encode(values, "float32")[0]).view(np.float32)
     mode = as_rounding(rounding)
-    if mode is Rounding.STOCHASTIC and "random_bits" not in options:
+    if mode.draws and "random_bits" not in options:
         options["seed"] = seed
     settled = as_environment({**options, "rounding": mode})  # integers have no tininess, which may be set all the same
     blocks, flags = bits.quantize(rounded, fmt, rule, block=len(numbers), **settled)

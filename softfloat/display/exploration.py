@@ -29,7 +29,7 @@ from softfloat.display.block_exploration import block_view, check_block, fitting
 from softfloat.display.inspection import inspect_code, inspect_number, inspection_rows, short_text, typed_text
 from softfloat.display.numbers import check_typed, exact_decimal, parse_value
 from softfloat.display.summation import sum_in_steps
-from softfloat.environments import Overflow, Rounding, Tininess
+from softfloat.environments import Overflow, Rounding, Tininess, as_rounding
 from softfloat.formats import ROSTER, Format, bit_fields, code_text, format_facts
 from softfloat.status import Flags
 
@@ -219,6 +219,8 @@ def _options(state: State, rounding: str | None = None) -> dict[str, Any]:
     options = {"rounding": mode, "overflow": state["overflow"], "tininess": state["tininess"]}
     if mode == "stochastic":
         options |= {"sr_bits": state["sr_bits"], "random_bits": state["random_bits"]}
+    if mode == "up_or_down":  # the first of them
+        options |= {"random_bits": state["random_bits"] >> (state["sr_bits"] - 1)}
     return options
 
 
@@ -541,9 +543,9 @@ def _dot(state: State, fmt: Format) -> dict[str, Any]:
             if not bits.isfinite(code, fmt):
                 message = message or f"{column} of product {place} must be a finite number in {fmt}, got {typed}"
             columns[column].append(code)
-    if state["rounding"] == "stochastic":
+    if as_rounding(state["rounding"]).draws:
         message = (
-            "stochastic rounding draws a number for every step of a sum, from a seed: choose another rounding mode"
+            f"{state['rounding']} rounding draws a number for every step of a sum, from a seed: choose another mode"
         )
     elements = {
         name: [{"typed": typed, **_element(code, fmt)} for typed, code in zip(dot[name], codes, strict=True)]

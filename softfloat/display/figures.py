@@ -409,11 +409,11 @@ def staircase(
         axes.plot([low, high], [low, high], color=BLACK, linewidth=0.9, linestyle=DASHED, zorder=2)
         axes.set_title(_mode_name(mode), fontsize=10)
         plain_axes(axes)
-        if mode is Rounding.STOCHASTIC:
-            hatched, begin = _draw_stochastic(axes, fmt, low, high)
+        if mode.draws:
+            hatched, begin = _draw_random(axes, fmt, low, high, mode)
             if hatched:
                 entries[LOST] = patch_sample(**HATCHED)
-            entries["stochastic: as dark as likely"] = line_sample(color=BLUE, linewidth=2.4, alpha=0.4)
+            entries[f"{_mode_name(mode)}: as dark as likely"] = line_sample(color=BLUE, linewidth=2.4, alpha=0.4)
             if begin is not None:
                 lost = "infinity" if fmt.infinities else "NaN"
                 entries[f"P({lost}) > 0 from {begin:g} on"] = line_sample(**BEGIN)
@@ -463,12 +463,12 @@ def _draw_steps(axes: Any, found: Sequence[Step], entries: dict[str, Any]) -> No
             entries[label] = line_sample(linestyle="none", **style)
 
 
-def _draw_stochastic(axes: Any, fmt: Format, low: float, high: float) -> tuple[bool, float | None]:
+def _draw_random(axes: Any, fmt: Format, low: float, high: float, mode: Rounding) -> tuple[bool, float | None]:
     """Both candidates, each as opaque as it is likely; whether some of the range is hatched, and beyond which number results may be lost."""
     from matplotlib.collections import LineCollection
     from matplotlib.colors import to_rgb
 
-    found = candidates(fmt, low, high, 240)
+    found = candidates(fmt, low, high, 240, mode)
     half = (high - low) / 480
     for value, share in ((found.below, found.falling), (found.above, found.rising)):
         shown = share > 0

@@ -292,7 +292,7 @@ def inspect_number(
     exact = parse_value(number) if isinstance(number, str) else number.item() if hasattr(number, "item") else number
     if isinstance(number, str) and isinstance(exact, int):
         raise ValueError(f"number must be a number, and {number!r} is a code; accepted: inspect_code")
-    if mode is Rounding.STOCHASTIC and "random_bits" not in options:
+    if mode.draws and "random_bits" not in options:
         options["seed"] = seed
     code, flags = bits.encode(exact, fmt, rounding=mode, **options)
     found = inspect_code(int(code), fmt)

@@ -218,7 +218,7 @@ def steps(
     fmt : Format
     low, high : float
     rounding : Rounding
-        Any but stochastic, which has no steps.
+        Any that draws nothing: others have no steps.
     **options
         Others of `bits.encode`, such as `overflow`.
 
@@ -228,8 +228,8 @@ def steps(
         Naming the argument and what is accepted.
     """
     fmt, mode = check_format(fmt), as_rounding(rounding)
-    if mode is Rounding.STOCHASTIC:
-        raise ValueError("rounding must be one of the deterministic modes, got 'stochastic'")
+    if mode.draws:
+        raise ValueError(f"rounding must be one of the deterministic modes, got {mode.name.lower()!r}")
     low, high = window(fmt, low, high)
     breaks = _breaks(fmt, low, high)
     sides = np.concatenate([[low, high], breaks, np.nextafter(breaks, -np.inf), np.nextafter(breaks, np.inf)])
@@ -261,7 +261,7 @@ def window(fmt: Format, low: float | None, high: float | None) -> tuple[float, f
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
-    """What stochastic rounding makes of equal pieces of a range, each represented by its middle; arrays of one shape.
+    """What a mode that draws makes of equal pieces of a range, each represented by its middle; arrays of one shape.
 
     Attributes
     ----------
@@ -269,7 +269,7 @@ class Candidates:
     below, above : float64 arrays
         The finite candidates of each middle; equal if there is one.
     falling, rising : float64 arrays
-        How often 256 random bytes chose each.
+        How often random numbers chose each: all bytes, or both bits.
     lost : float64 array
         How often the result was an infinity or NaN.
     """
@@ -282,13 +282,13 @@ class Candidates:
     lost: np.ndarray[Any, Any]
 
 
-def candidates(fmt: Format, low: float, high: float, pieces: int) -> Candidates:
-    """Stochastic rounding between low and high, as `bits.encode` does it."""
+def candidates(fmt: Format, low: float, high: float, pieces: int, mode: Rounding = Rounding.STOCHASTIC) -> Candidates:
+    """A mode that draws between low and high, as `bits.encode` has it."""
     edges = np.linspace(low, high, pieces + 1)
     middle = (edges[1:] + edges[:-1]) / 2
-    grid = np.repeat(middle[:, None], 256, axis=1)
-    draws = np.broadcast_to(np.arange(256, dtype=np.uint8), grid.shape)
-    codes, _ = bits.encode(grid, fmt, rounding="stochastic", random_bits=draws)
+    grid = np.repeat(middle[:, None], 256 if mode is Rounding.STOCHASTIC else 2, axis=1)
+    draws = np.broadcast_to(np.arange(grid.shape[1], dtype=np.uint8), grid.shape)
+    codes, _ = bits.encode(grid, fmt, rounding=mode, random_bits=draws)
     values = bits.decode(codes, fmt)
     finite = np.isfinite(values)
     below = np.where(finite, values, np.inf).min(axis=1)
@@ -393,7 +393,7 @@ def function_errors(
     low, high : float, optional
         Default: all finite numbers.
     rounding : Rounding
-        Any but stochastic; of the function, if it is one of `softfloat.bits`, and of the exact values.
+        Any that draws nothing; of the function, if it is one of `softfloat.bits`, and of the exact values.
     reference : str or callable, optional
         A name such as "exp", or a callable from an mpmath number to one. Default: the function's own name.
     points : int
@@ -407,8 +407,8 @@ def function_errors(
     import mpmath as mp
 
     fmt, mode = check_format(fmt), as_rounding(rounding)
-    if mode is Rounding.STOCHASTIC:
-        raise ValueError("rounding must be one of the deterministic modes, got 'stochastic'")
+    if mode.draws:
+        raise ValueError(f"rounding must be one of the deterministic modes, got {mode.name.lower()!r}")
     if isinstance(points, bool) or not isinstance(points, int) or points < 1:
         raise ValueError(f"points must be a positive integer, got {points!r}")
     name, compute = _function(function, fmt, mode)

@@ -310,9 +310,9 @@ def sum_in_steps(
             f"{accumulator!r} is not shown step by step; accepted: one running sum or a tree of products, blocks exact or with "
             "cut to fraction bits, stores, and segments of a length"
         )
-    if as_rounding(options.get("rounding", Rounding.NEAREST_EVEN)) is Rounding.STOCHASTIC:
+    if as_rounding(options.get("rounding", Rounding.NEAREST_EVEN)).draws:
         raise ValueError(
-            "rounding='stochastic' draws a number for every step from a seed, which is not shown here; accepted: any other mode"
+            "rounding draws a number for every step from a seed, which is not shown here; accepted: any mode but 'stochastic' and 'up_or_down'"
         )
     total = _Sum(accumulator, options)
     read = accumulator.daz

@@ -15,9 +15,9 @@ import numpy as np
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES
-from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, UNDRAWN, Options, Uses, settings_of
+from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, Options, Uses, idle_in, settings_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, loops, numbers
-from softfloat.environments import Environment, Rounding, Settings
+from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
@@ -59,7 +59,7 @@ def brief(options: Options, uses: Uses = CONVERSIONS) -> Brief | None:
             return None
     if settings is None:
         settings = settings_of(tuple(given))
-        if settings is None or (settings.rounding is not Rounding.STOCHASTIC and not UNDRAWN.isdisjoint(options)):
+        if settings is None or not idle_in(settings.rounding).isdisjoint(options):
             return None
     elif given:
         return None

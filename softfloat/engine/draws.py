@@ -229,7 +229,7 @@ def refuse_random_bits(settings: Settings, random_bits: Any) -> None:
     """Random bits where nothing is drawn are a mistake."""
     if random_bits is not None:
         mode = settings.rounding.name.lower()
-        raise ValueError(f"random_bits are for rounding='stochastic', and rounding is {mode!r}")
+        raise ValueError(f"random_bits are for rounding='stochastic' or 'up_or_down', and rounding is {mode!r}")
 
 
 def poplar_state(seed: int, modifier: int, tile: int = 0, worker: int = 0) -> tuple[int, int]:
@@ -266,11 +266,11 @@ def draw(
     if random_bits is not None and place is not None:
         raise ValueError("position comes with random_bits, which are the result's own; accepted: one or the other")
     if random_bits is not None:
-        handed, width = check_random_bits(random_bits, settings.sr_bits, shape)
+        handed, width = check_random_bits(random_bits, settings.chosen_width, shape)
         return Draw(0, 0, width, handed)
     if settings.seed is None:
-        raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1) or random_bits")
-    width = settings.sr_bits or 52
+        raise ValueError(f"rounding={settings.rounding.name.lower()!r} needs a seed (0 to 2^64 - 1) or random_bits")
+    width = settings.random_width
     key = replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
     if settings.generator == "xoroshiro128aox":
         if place is not None and (place.first or place.strides != Position(0).place(shape).strides):

@@ -129,7 +129,7 @@ def run(
     result, raised = outputs(out, flags, shape, fmt.dtype, read)
     raises = flag_bytes(raised)
     drawn = None
-    if settings.rounding is Rounding.STOCHASTIC:
+    if settings.rounding.draws:
         drawn = draw(settings, random_bits, stream, shape, position)
         rule = rule_for(settings, fmt, operation == "convert", drawn.width, bool(drawn.handed.size))
     else:
@@ -525,11 +525,11 @@ def prepared(
     `settings` are those of the call, overrides looked up; `fast`: whether faster loops may serve; `each`: whether each element has flags of its own;
     `source`: what operands are codes of, if not `fmt`.
     """
-    drawn = settings.rounding is Rounding.STOCHASTIC
+    drawn = settings.rounding.draws
     if drawn and (settings.generator != "philox4x32" or settings.seed is None):
         return None
     read = source or fmt.spec
-    rule = rule_for(settings, fmt, operation == "convert", (settings.sr_bits or 52) if drawn else 52)
+    rule = rule_for(settings, fmt, operation == "convert", settings.random_width if drawn else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
     if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
         return None
@@ -570,7 +570,7 @@ def prepared_handed(
 
     handed(a, b, c, codes, flags, bits): flat arrays of one length, each element with flags of its own; otherwise as `prepared`.
     """
-    width, read = settings.sr_bits or 52, source or fmt.spec
+    width, read = settings.random_width, source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", width, True)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, True, extra, None)
     loop = loops().elementwise_drawn(
@@ -621,7 +621,7 @@ def quick() -> bool:
 @lru_cache(maxsize=4096)
 def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: Rule) -> str:
     """The faster way that serves this case; empty if none does."""
-    stochastic = rule.rounding is Rounding.STOCHASTIC
+    stochastic = rule.rounding.draws
     ordinary = (stochastic or rule.rounding is Rounding.NEAREST_EVEN) and rule.nan in ("canonical", "riscv")
     ordinary = ordinary and rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN
     ordinary = ordinary and rule.restated

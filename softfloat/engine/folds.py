@@ -11,7 +11,7 @@ from softfloat.engine.arguments import Codes, flattened, from_keys, has_nan, key
 from softfloat.engine.draws import Work, draw
 from softfloat.engine.elementwise import Job, carrier_for
 from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
-from softfloat.environments import Rounding, Settings
+from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, Rule
 
@@ -37,7 +37,7 @@ def serves(operation: str, codes: Codes, settings: Settings) -> bool:
         return True
     if loops().OPERATIONS.get(operation, (None, 0))[1] != 2 or operation == "given":
         return False
-    return settings.rounding is not Rounding.STOCHASTIC or settings.generator == "philox4x32"
+    return not settings.rounding.draws or settings.generator == "philox4x32"
 
 
 def fold(
@@ -48,7 +48,7 @@ def fold(
     Steps have a row for each of those of `codes`, or only the last if not `keep`. The call for row k draws in
     streams[k - 1], and columns have the addresses of their numbers.
     """
-    if settings.rounding is not Rounding.STOCHASTIC or operation in EXTREMA:
+    if not settings.rounding.draws or operation in EXTREMA:
         chooses = operation in EXTREMA  # and rounds nothing
         rule = Rule(nan=settings.nan, daz=settings.daz, ftz=settings.ftz) if chooses else rule_for(settings, fmt, False)
         return _settled(operation, codes, fmt, rule, keep)

@@ -10,7 +10,7 @@ import numpy as np
 
 from softfloat.engine.draws import replica_key
 from softfloat.engine.parameters import is_unusual, rule_for, way_of
-from softfloat.environments import Rounding, Settings
+from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
@@ -65,7 +65,7 @@ class Inlined(NamedTuple):
 
 def drawing_of(settings: Settings) -> str:
     """Where random bits come from: "" nowhere, "address" of the seed, or "bits" handed in."""
-    if settings.rounding is not Rounding.STOCHASTIC:
+    if not settings.rounding.draws:
         return ""
     return "bits" if settings.seed is None else "address"
 
@@ -75,7 +75,7 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
     """The function: compiled when it is first called, by compiled code or by Python."""
     kernels = _kernels()
     name, source, target, settings = wanted.operation, wanted.source, wanted.target, wanted.settings
-    drawing, width = drawing_of(settings), settings.sr_bits or 52
+    drawing, width = drawing_of(settings), settings.random_width
     if name in ("eq", "lt", "le", "minimum", "maximum", "minimum_number", "maximum_number", "decode"):
         drawing = ""
     apply = _apply(wanted, width if drawing else 0)

@@ -349,7 +349,7 @@ class _Planner:
             magics=magics,
             stored=stored,
         )
-        always = any(row.fixed & _mask("rounding") == int(Rounding.STOCHASTIC) for row in rows if row is not None)
+        always = any(Rounding(row.fixed & _mask("rounding")).draws for row in rows if row is not None)
         return self.keep(plan), always
 
     def keep(self, numbers: Iterable[int]) -> int:

@@ -41,8 +41,10 @@ class Options(TypedDict, total=False):
 
 
 ENVIRONMENT_OPTIONS = set(Options.__annotations__) - CALL_OPTIONS
-DRAWING = {"sr_bits", "sr_method", "generator", "seed"}
+OF_STOCHASTIC = {"sr_bits", "sr_method"}
 """Options of stochastic rounding alone."""
+DRAWING = OF_STOCHASTIC | {"generator", "seed"}
+"""Options of roundings that draw."""
 UNDRAWN = DRAWING - {"seed"}
 """Those that are refused where nothing is drawn. A seed may stand, as a stream may: it is an address."""
 
@@ -85,9 +87,14 @@ def refuse_idle(names: Collection[str], kind: str, accepted: Collection[str]) ->
         )
 
 
-def refuse_undrawn(given: Set[str]) -> None:
-    """Refuse options of stochastic rounding, of those given, where nothing is drawn."""
-    names = given & UNDRAWN
+def idle_in(rounding: Rounding) -> Set[str]:
+    """Options of roundings that draw which a mode does not know."""
+    return UNDRAWN if not rounding.draws else OF_STOCHASTIC if rounding is Rounding.UP_OR_DOWN else frozenset()
+
+
+def refuse_undrawn(given: Set[str], rounding: Rounding) -> None:
+    """Refuse options of roundings that draw, of those given, which the mode does not know."""
+    names = given & idle_in(rounding)
     if names:
         raise ValueError(
             f"{', '.join(sorted(names))} has no effect without rounding='stochastic'; accepted: with it, or as part of "
@@ -180,9 +187,8 @@ class Call:
         self.given = {name for name, value in given.items() if value is not None}
         if uses is not None:
             refuse_idle(self.given - uses.settings, uses.kind, uses.settings)
-            if self.settings.rounding is not Rounding.STOCHASTIC:
-                refuse_undrawn(self.given)
-            elif self.random_bits is not None:
+            refuse_undrawn(self.given, self.settings.rounding)
+            if self.settings.rounding.draws and self.random_bits is not None:
                 refuse_idle(self.given & {"seed", "generator"}, "calls with random_bits", {"random_bits", "sr_bits"})
 
     def draws_nothing(self) -> None:

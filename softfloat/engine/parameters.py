@@ -127,7 +127,7 @@ def is_unusual(fmt: FormatSpec) -> bool:
 
 def way_of(rule: Rule, unusual: bool) -> str:
     """What the plain loops call the way to round under a rule that draws nothing."""
-    if not rule.restated:
+    if rule.projection != "ieee":
         return "projected"
     return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
 

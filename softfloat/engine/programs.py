@@ -146,10 +146,10 @@ def _site(stage: Stage, accumulator: Accumulator, whole: Settings, conversion: b
     settings = whole.between(name, name) if conversion else whole.for_format(name)
     fixed = {name: getattr(stage, name) for name in STAGE_SETTINGS} | {"nan": accumulator.nan}
     settings = settings.replace(**{name: value for name, value in fixed.items() if value is not None})
-    draws = settings.rounding is Rounding.STOCHASTIC
+    draws = settings.rounding.draws
     if draws and settings.seed is None and whole.seed is None:
-        raise ValueError("rounding='stochastic' needs a seed (0 to 2^64 - 1)")
-    width = settings.sr_bits or 52
+        raise ValueError(f"rounding={settings.rounding.name.lower()!r} needs a seed (0 to 2^64 - 1)")
+    width = settings.random_width
     rule = parameters.rule_for(settings, stage.format, conversion, width if draws else 52)
     return Site(stage.format, rule._replace(always_infinite=stage.always_infinite), width if draws else 0)
 

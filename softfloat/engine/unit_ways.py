@@ -292,7 +292,7 @@ def _stored(planned: Program, result: str) -> _Stored | None:
     rule = store.rule
     if store.format.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN and result == "cut":
         return None if rule.daz or rule.ftz else _Stored(1, "", False)  # it holds what is stored
-    draws, nearest = rule.rounding is Rounding.STOCHASTIC, rule.rounding is Rounding.NEAREST_EVEN
+    draws, nearest = rule.rounding.draws, rule.rounding is Rounding.NEAREST_EVEN
     after = rule.tininess is Tininess.AFTER
     if store.format.spec != FLOAT16 or (nearest and not available()[1]) or (draws and not after):
         return None

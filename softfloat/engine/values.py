@@ -71,6 +71,9 @@ PARTS: dict[Rounding, dict[str, int]] = {
     Rounding.TOWARD_NEGATIVE: {"on_negative": -1},
     Rounding.TO_ODD: {"on": -1, "on_odd": -1},
     Rounding.STOCHASTIC: {},
+    Rounding.NEAREST_ZERO: {"halved": 1, "on": -1},
+    Rounding.NEAREST_UP: {"halved": 1, "more_even": 1, "more_negative": -1, "on": -1},
+    Rounding.UP_OR_DOWN: {},
 }
 """What `kernels.values` adds to significands in each mode; what is not named is 0."""
 
@@ -83,7 +86,8 @@ def _bits(x: float) -> int:
 def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
     """What the loops know; `single`: operands are float32."""
     target, kind = spec.target(numbers.kind.spec, rule, CARRIER64), numbers.kind
-    part = {"halved": 0, "more_even": 0, "more_odd": 0, "on": 0, "on_negative": 0, "on_odd": 0} | PARTS[rule.rounding]
+    part = dict.fromkeys(("halved", "more_even", "more_odd", "more_negative", "on", "on_negative", "on_odd"), 0)
+    part |= PARTS[rule.rounding]
     dropped, lowest = 53 - numbers.p, numbers.emin + CARRIER64.bias
     smallest_normal, largest = lowest << HIDDEN_BIT, _bits(numbers.largest)
     unbounded = dropped if lowest > 1 else max(dropped - 1, 0)
@@ -96,15 +100,18 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         if rule.tininess is Tininess.BEFORE:
             return smallest_normal
         rest, on = (1 << unbounded) - 1, part["on"] ^ part["on_odd"] ^ (part["on_negative"] if negative else 0)
-        return smallest_normal - (((rest >> part["halved"]) + part["more_even"] + part["more_odd"]) & rest & on)
+        more = part["more_even"] + part["more_odd"] + negative * part["more_negative"]
+        return smallest_normal - (((rest >> part["halved"]) + more) & rest & on)
 
     def added(negative: int, odd: int) -> int:
         rest, on = (1 << dropped) - 1, part["on"] ^ (negative & part["on_negative"]) ^ (odd & part["on_odd"])
-        return ((rest >> part["halved"]) + part["more_even"] + (-odd & part["more_odd"])) & rest & on
+        more = part["more_even"] + (-odd & part["more_odd"]) + (negative & part["more_negative"])
+        return ((rest >> part["halved"]) + more) & rest & on
 
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
     short = 0
-    if numbers.p > 1 and flush_below <= smallest_normal:
+    jam = rule.rounding is Rounding.UP_OR_DOWN
+    if numbers.p > 1 and not jam and flush_below <= smallest_normal:
         whole = numbers.subnormals and dropped >= 2 and lowest > HIDDEN_BIT + 1 and not flush_below and not rule.ftz
         short = 2 if whole else 1
     return np.array(
@@ -136,6 +143,7 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             nan_flags=target.nan_flags,
             nan_signals=target.any_nan_signals,
             odd_zeros=0 if kind.signed_zero else -1,
+            jam=-1 if jam else 0,
             short=short,
         ),
         np.int64,
@@ -144,8 +152,8 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
 
 def served(numbers: NumberSet, settings: Settings) -> bool:
     """Whether one pass rounds under such settings; where it does not, codes come in between."""
-    fmt = numbers.kind
-    return fmt.signed and fmt.zero and rule_for(settings, fmt, True, 1).restated
+    fmt, rule = numbers.kind, rule_for(settings, numbers.kind, True, 1)
+    return fmt.signed and fmt.zero and (rule.restated or (rule.projection == "ieee" and rule.rounding in spec.PLAIN))
 
 
 Ready = Callable[[Codes, Codes, int], int]
@@ -163,7 +171,7 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
     if not served(numbers, settings):
         return None
     narrow = single and numbers.fits_single
-    if settings.rounding is not Rounding.STOCHASTIC:
+    if not settings.rounding.draws:
         loop = values().rounding_values(single, narrow, False)
         known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
         return lambda x, out, stream: int(loop(viewed(x), viewed(out), NO_CODES, known))
@@ -195,7 +203,7 @@ def rounded_values(
     if not served(numbers, settings):
         return _by_codes(x, numbers, settings, dtype, out, flags, stream, position, random_bits)
     check_block("round", position, x.shape)
-    draws = settings.rounding is Rounding.STOCHASTIC
+    draws = settings.rounding.draws
     read = [*([] if out is x and not draws else [x]), *([] if random_bits is None else [np.asarray(random_bits)])]
     result, raised = outputs(out, flags, x.shape, dtype, read)
     flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
@@ -244,8 +252,8 @@ def _by_codes(
             f"projection={settings.projection!r} with sr_method={settings.sr_method!r} is for a softfloat.Format or the name of one, "
             "whose numbers have codes; accepted here: projection='ieee', sr_method='truncate'"
         )
-    if settings.rounding is Rounding.STOCHASTIC and random_bits is None:
-        check_reach(settings, fmt, settings.sr_bits or 52)
+    if settings.rounding.draws and random_bits is None:
+        check_reach(settings, fmt, settings.random_width)
     single = x.dtype == np.float32
     codes, raised = elementwise.run(
         "convert",

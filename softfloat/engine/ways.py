@@ -564,7 +564,12 @@ def one_by_one(planned: Program, bounded: bool = False) -> Way | None:
     site = planned.sites[floor.RUNNING]
     rule = site.rule
     family, wide = family_of_sums(site.format.spec)
-    if not family or planned.accumulator.store or not (bounded or overflow_serves(site, planned.policy)):
+    if (
+        not family
+        or not rule.restated
+        or planned.accumulator.store
+        or not (bounded or overflow_serves(site, planned.policy))
+    ):
         return None
     operation = "fma" if planned.kind == floor.FUSED else "mul_add"
     if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:
@@ -574,7 +579,7 @@ def one_by_one(planned: Program, bounded: bool = False) -> Way | None:
         return _single(operation, site, exact) if available()[0] else None
     if not (exact or products_are_wide(planned)):
         return None
-    if rule.rounding is Rounding.STOCHASTIC:
+    if rule.rounding.draws:
         if not available()[0]:
             return None
         return Drawn(
@@ -620,7 +625,7 @@ def lowest_of(fmt: Format, wide: bool, lowest: int) -> int:
 def _single(operation: str, site: Site, exact: bool) -> Way | None:
     """For sums in float32."""
     rounding = site.rule.rounding
-    if rounding is Rounding.STOCHASTIC:
+    if rounding.draws:
         return Drawn(operation="fma" if exact else operation, site=site, bounded=True, wide=not exact)
     manner = steps().Manner(family="float32_of_narrow" if exact else "float32", rounding=rounding.name.lower())
     bounded = site.rule.overflow is not Overflow.INFINITY or rounding is not Rounding.NEAREST_EVEN

@@ -12,7 +12,7 @@ import softfloat
 from softfloat import display
 from softfloat.commands.output import CommandError, measurements
 from softfloat.display import drawing
-from softfloat.environments import Overflow, Rounding
+from softfloat.environments import Overflow
 from softfloat.examples.device import Device, Step
 from softfloat.markup import grouped
 from softfloat.status import Flags
@@ -137,7 +137,7 @@ class Report:
         environment = self.device.environment
         if environment is None:
             return "float32, computed natively: nothing is emulated, and partials and rounding are PyTorch's"
-        stochastic = environment.rounding is Rounding.STOCHASTIC
+        stochastic = environment.settings.rounding.draws
         rounding = f"stochastic rounding, seed {environment.seed}" if stochastic else "nearest even"
         overflow = OVERFLOWS[environment.overflow] + (", exceptions stop" if environment.traps else "")
         return f"float16, emulated: {rounding}; {self.device.partials} partials; {overflow}"

@@ -33,7 +33,7 @@ def environment_of(environment: Any, rounding: Rounding | str | None, seed: int)
     found = check_environment(environment)
     if environment is None:
         found = Environment(rounding="nearest_even" if rounding is None else as_rounding(rounding))
-    draws = any(one.rounding is Rounding.STOCHASTIC for one in (found, *found.overrides.values()))
+    draws = any(one.settings.rounding.draws for one in (found, *found.overrides.values()))
     return found.replace(seed=seed) if draws and found.seed is None else found
 
 
@@ -51,8 +51,8 @@ def accumulator_of(accumulator: Any, environment: Environment, fmt: Format) -> A
 
 
 def is_drawn(environment: Environment, fmt: Format) -> bool:
-    """Whether results in a format are rounded stochastically."""
-    return environment.settings.for_format(fmt.name).rounding is Rounding.STOCHASTIC
+    """Whether results in a format are rounded by random numbers."""
+    return environment.settings.for_format(fmt.name).rounding.draws
 
 
 def label_of(environment: Environment, fmt: Format, accumulator: Accumulator | None = None) -> str:

@@ -35,8 +35,8 @@ def _to_integer(rounding: Rounding) -> Callable[[Fraction], int]:
     from softfloat.reference.rounding import nearby_integer  # late: the oracle brings mpmath
     from softfloat.reference.values import Options
 
-    if rounding is Rounding.STOCHASTIC:
-        raise ValueError("rounding must be deterministic, got 'stochastic'")
+    if rounding.draws:
+        raise ValueError(f"rounding must be deterministic, got {rounding.name.lower()!r}")
     rules = Options(rounding=rounding)
     return lambda x: nearby_integer(x, False, rules)
 

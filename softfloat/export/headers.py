@@ -38,7 +38,7 @@ ABOUT = """\
 Bit-exact arithmetic on codes, made by softfloat from its own kernels.
 
 A rule is the sum of one SF_ constant of each kind; 0 is nearest even, infinity on overflow, tininess after rounding,
-canonical NaN. Stochastic rounding needs random bits: functions ending in _random take them, those ending in _at find them
+canonical NaN. SF_STOCHASTIC and SF_UP_OR_DOWN need random bits, the latter one: functions ending in _random take them, those ending in _at find them
 at an address (seed, stream, position); under other modes these are as those without. n of them: rule + (n << SF_RANDOM_BITS_SHIFT).
 Flags are stored where the pointer says, unless it is null. SF_REFUSED among them: nothing was computed, the result is 0.
 

@@ -16,6 +16,7 @@ from softfloat.engine.native import Job
 from softfloat.engine.programs import check_inputs
 from softfloat.export.functions import FUNCTIONS, Dot, Prototype, Request, prototypes, slug
 from softfloat.export.headers import cpp_header, header, package
+from softfloat.export.numerics import julia, mex
 from softfloat.export.scripts import bench, module
 from softfloat.export.targets import compiler, linked, machine
 from softfloat.formats import Format, check_format
@@ -26,7 +27,7 @@ __all__ = ["FILES", "LONGEST", "request", "write"]
 LONGEST = 4096
 """Products of a dot product, at most: its arrays lie on the caller's stack."""
 
-FILES = ("libsf.o", "libsf.so", "sf.h", "sf.hpp", "sf_pkg.sv", "sf.py", "sf_cocotb.py")
+FILES = ("libsf.o", "libsf.so", "sf.h", "sf.hpp", "sf_pkg.sv", "sf.py", "sf_cocotb.py", "sf_mex.c", "sf.jl")
 """What a folder of an export holds."""
 
 
@@ -41,7 +42,7 @@ def write(
     compiler: str | None = None,
     link: bool = True,
 ) -> list[Prototype]:
-    """Write a shared library of softfloat's arithmetic, and what C, C++, SystemVerilog and Python need to call it.
+    """Write a shared library of softfloat's arithmetic, and what C, C++, SystemVerilog, Python, MATLAB, Octave and Julia need to call it.
 
     The library needs nothing but libm: no Python, Numba or LLVM. The same arguments give the same object, byte for byte.
 
@@ -97,6 +98,8 @@ def write(
     }
     example = bench(found) if link else None
     files["sf_cocotb.py"] = None if example is None else example.encode()
+    on_doubles = {"sf_mex.c": mex(asked, found), "sf.jl": julia(asked, found) if link else None}
+    files |= {name: None if text is None else text.encode() for name, text in on_doubles.items()}
     _put(place, files)
     return found
 

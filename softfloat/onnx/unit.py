@@ -166,7 +166,7 @@ class Unit:
         if how is None:
             how, name = environment.accumulator, "the environment's accumulator"
             if how is None:
-                drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
+                drawn = environment.settings.for_format("float32").rounding.draws
                 return SINGLE_NEAREST if drawn else SINGLE
         made = how if isinstance(how, Accumulator) else how(fmt)
         if not isinstance(made, Accumulator):

@@ -12,7 +12,7 @@ from fractions import Fraction
 from typing import Any, NamedTuple
 
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels.spec import Rounding
+from softfloat.kernels.spec import DRAWN, Rounding
 from softfloat.reference.arithmetic import exact_fused, exact_product, exact_sum
 from softfloat.reference.conversions import converted
 from softfloat.reference.rounding import (
@@ -163,7 +163,7 @@ class Output:
         step = self.steps[site.number]
         self.steps[site.number] += 1
         rules = options_of(settings)
-        if rules.rounding is Rounding.STOCHASTIC:
+        if rules.rounding in DRAWN:
             width = rules.random_width
             settings["random_bits"] = random_bits_of(self.seed, self.stream, self.index, site.number, step, width)
         return rules_for(site.fmt, settings)

@@ -11,6 +11,7 @@ from typing import Any
 from softfloat.environments import as_rounding
 from softfloat.formats import Format
 from softfloat.kernels.spec import (
+    DRAWN,
     PROPAGATE_NONE,
     PROPAGATE_SIGNALLING_FIRST,
     InfiniteInput,
@@ -115,6 +116,10 @@ def rounded_quotient(numerator: int, denominator: int, negative: bool, rules: Op
             up = 2 * rest > denominator or (2 * rest == denominator and odd)
         case Rounding.NEAREST_AWAY:
             up = 2 * rest >= denominator
+        case Rounding.NEAREST_ZERO:
+            up = 2 * rest > denominator
+        case Rounding.NEAREST_UP:
+            up = 2 * rest > denominator or (2 * rest == denominator and not negative)
         case Rounding.TOWARD_ZERO:
             up = False
         case Rounding.TOWARD_POSITIVE:
@@ -123,6 +128,8 @@ def rounded_quotient(numerator: int, denominator: int, negative: bool, rules: Op
             up = negative
         case Rounding.TO_ODD:
             up = not odd
+        case Rounding.UP_OR_DOWN:
+            up = rules.random_bits == 1
         case _:
             assert rules.random_bits is not None
             r = rules.random_width
@@ -329,8 +336,10 @@ def rules_for(fmt: Format, options: dict[str, Any]) -> Options:
 
 
 def check_random_bits(rules: Options) -> None:
-    if rules.rounding is Rounding.STOCHASTIC and rules.random_bits is None:
-        raise ValueError(f"random_bits must be 0 to 2^{rules.random_width} - 1 for stochastic rounding, got None")
+    if rules.rounding in DRAWN and rules.random_bits is None:
+        raise ValueError(
+            f"random_bits must be 0 to 2^{rules.random_width} - 1 for rounding={as_rounding(rules.rounding).name.lower()!r}, got None"
+        )
 
 
 def round_exact(value: Value | Fraction | int, fmt: FormatOrName, **options: Any) -> Result:

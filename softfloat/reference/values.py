@@ -63,7 +63,7 @@ class Options:
     sr_bits : int, optional
         Random bits of a stochastic rounding, 1 to 52; None means 52.
     random_bits : int, optional
-        The random number itself, 0 <= random_bits < 2^sr_bits. Only stochastic rounding needs it.
+        The random number itself, 0 <= random_bits < 2^sr_bits; 0 or 1 of "up_or_down". Only roundings that draw need it.
     sr_method : str
         "truncate", "half" or "nearest"; "A", "B" or "C".
     projection : str
@@ -110,6 +110,8 @@ class Options:
     @property
     def random_width(self) -> int:
         """How many random bits a stochastic rounding uses."""
+        if self.rounding is Rounding.UP_OR_DOWN:
+            return 1
         return MAXIMUM_RANDOM_BITS if self.sr_bits is None else self.sr_bits
 
     def drawing(self, random_bits: int) -> Options:

@@ -130,9 +130,7 @@ def quantized(
     if operand.hadamard is not None:
         numbers, seen = transformed(numbers, operand.hadamard, axis)
     how = operand.scaling
-    turned = (
-        isinstance(how, BlockScaling) and operand.rounding is not Rounding.STOCHASTIC and lies_across(numbers, axis)
-    )
+    turned = isinstance(how, BlockScaling) and not operand.rounding.draws and lies_across(numbers, axis)
     numbers = numbers if turned else np.ascontiguousarray(numbers)
     if how is None:
         return Quantized(numbers, float(magnitudes(numbers, None)), (1.0, 1.0), numbers.size, None, None, seen)
@@ -180,7 +178,7 @@ def _settings(operand: Operand, environment: Environment | Settings | None, seed
     if environment is None:
         environment = Environment(seed=seed)
     base = environment.settings if isinstance(environment, Environment) else environment
-    if operand.rounding is Rounding.STOCHASTIC and base.seed is None:
+    if operand.rounding.draws and base.seed is None:
         raise ValueError("seed must be an integer from 0 to 2^64 - 1 for operands that are rounded at random, got None")
     return _made(operand.rounding, operand.sr_bits, base)
 
@@ -314,7 +312,7 @@ def _scaled_product(
     options = engine.as_environment(
         options
     )  # the product's stages may have settings of their own, and the rest has not
-    if engine.Call(options, float32).whole.rounding is Rounding.STOCHASTIC:  # type: ignore[arg-type]
+    if engine.Call(options, float32).whole.rounding.draws:  # type: ignore[arg-type]
         raise ValueError("rounding must be deterministic for operands with scales: their product has no random address")
     settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}
     total, raised = bits.matmul(

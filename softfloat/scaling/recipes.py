@@ -346,7 +346,7 @@ class Recipe:
     @property
     def draws(self) -> bool:
         """Whether elements are rounded at random."""
-        return any(x.rounding is Rounding.STOCHASTIC for p in self.products.values() for x in (p.first, p.second))
+        return any(x.rounding.draws for p in self.products.values() for x in (p.first, p.second))
 
     def replace(self, **changes: Any) -> Recipe:
         """The same with some fields changed."""

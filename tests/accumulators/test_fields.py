@@ -15,7 +15,7 @@ from drawn import formats, optional, sampled
 from hypothesis import HealthCheck, assume, given, note, seed, settings
 from hypothesis import strategies as st
 from operands import CUSTOM
-from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, Overflow, Rounding
+from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, Overflow
 from vectors import FAMILIES, MODES, draw_addend, draw_vectors
 
 from softfloat import ROSTER, Environment, Format, bits, reference
@@ -420,7 +420,10 @@ def same_every_way(trial: Trial, a: np.ndarray, b: np.ndarray, c: np.ndarray | N
     Rows of a and of b are SIDE vectors each.
     """
     draws = any(
-        Rounding.STOCHASTIC in (stage.rounding, trial.environment.for_format(stage.format.name).rounding)
+        any(
+            mode is not None and mode.draws
+            for mode in (stage.rounding, trial.environment.for_format(stage.format.name).rounding)
+        )
         for stage in trial.stages
     )
 
@@ -516,8 +519,8 @@ def check_cumulative(trial: Trial) -> None:
     """Each is the sum of so many; a tree's last merges take other random numbers than they would in a longer one."""
     how, fmt = trial.accumulator, trial.pair[0]
     assume(how.block == 1 and len(how.order) == 1 and not how.store and how.segments is None)
-    drawn = any(trial.environment.for_format(x.name).rounding is Rounding.STOCHASTIC for x in SUMS)
-    assume(not (how.tree and (drawn or how.running.rounding is Rounding.STOCHASTIC)))
+    drawn = any(trial.environment.for_format(x.name).rounding.draws for x in SUMS)
+    assume(not (how.tree and (drawn or (how.running.rounding is not None and how.running.rounding.draws))))
     trial = trial._replace(pair=(fmt, fmt))
     assume(trial.allowed)
     note(spelled(how))

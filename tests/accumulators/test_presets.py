@@ -458,7 +458,8 @@ class Trial(NamedTuple):
 
     def call(self) -> dict[str, Any]:
         """Keywords for `bits`."""
-        if not self.overrides and self.options["rounding"] == "stochastic":
+        mode = self.options["rounding"]
+        if not self.overrides and mode in ("stochastic", "up_or_down"):
             settings = as_environment({**self.options, "seed": self.address["seed"]})
             return {**settings, "stream": self.address["stream"]}
         seed = self.address["seed"]

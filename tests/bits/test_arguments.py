@@ -480,7 +480,9 @@ def test_bad_random_bits(name: str) -> None:
     for options, error, message in bad:
         with pytest.raises(error, match=message):
             call(name, operands, HALF, rounding="stochastic", **options)
-    with pytest.raises(ValueError, match=r"^random_bits are for rounding='stochastic', and rounding is 'nearest_even'"):
+    with pytest.raises(
+        ValueError, match=r"^random_bits are for rounding='stochastic' or 'up_or_down', and rounding is 'nearest_even'"
+    ):
         call(name, operands, HALF, random_bits=ones)
 
 

@@ -11,7 +11,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, SR_REACH
 
-from softfloat import Format, bits, reference
+from softfloat import Format, Rounding, bits, reference
 from softfloat.testing import strategies
 
 ARITY = {
@@ -32,7 +32,7 @@ FUNCTIONS = dict.fromkeys(("exp", "exp2", "log", "log2", "log1p", "sin", "atan",
     "pow": 2,
     "atan2": 2,
 }
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+MODES = tuple(mode.name.lower() for mode in Rounding)
 LEAST = Fraction(1, 2**2000)
 """Less than the distance of any two numbers of any format."""
 
@@ -55,6 +55,8 @@ def rules(draw: st.DrawFn, fmt: Format, modes: tuple[str, ...] = MODES) -> dict[
         options["sr_bits"] = draw(st.integers(1, 52 if options["sr_method"] == "truncate" else SR_REACH - fmt.p))
         top = 2 ** options["sr_bits"] - 1
         options["random_bits"] = draw(st.one_of(st.integers(0, top), sampled([0, top, (top + 1) // 2])))
+    if options["rounding"] == "up_or_down":
+        options["random_bits"] = draw(st.integers(0, 1))
     return options
 
 

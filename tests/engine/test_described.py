@@ -121,6 +121,8 @@ def drawn_options(draw: st.DrawFn, roundings: tuple[str, ...]) -> dict[str, Any]
     }
     if found["rounding"] == "stochastic":
         found |= {"seed": draw(st.integers(0, 9)), "sr_bits": draw(st.sampled_from([3, 16, 24, 52]))}
+    if found["rounding"] == "up_or_down":
+        found |= {"seed": draw(st.integers(0, 9))}
     return found
 
 

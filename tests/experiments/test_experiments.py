@@ -26,7 +26,7 @@ from softfloat.experiments import (
 )
 from softfloat.experiments.claims import Verdict
 
-DETERMINISTIC = [mode for mode in Rounding if mode is not Rounding.STOCHASTIC]
+DETERMINISTIC = [mode for mode in Rounding if not mode.draws]
 EXPECTATION = Fraction(10_000 * 1678, 2**24)  # 0.0001 is 1678 * 2^-24 in half precision
 
 

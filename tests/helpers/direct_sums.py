@@ -114,8 +114,8 @@ class Output:
     def round(self, site: int, stage: Stage, x: Value, conversion: bool = False) -> tuple[int, Value, int]:
         """(code, value as it is read again, flags of this rounding)."""
         options = self.settings(stage, conversion)
-        if options["rounding"] is Rounding.STOCHASTIC:
-            width = options["sr_bits"] or 52
+        if options["rounding"].draws:
+            width = 1 if options["rounding"] is Rounding.UP_OR_DOWN else options["sr_bits"] or 52
             seed = self.environment.seed or 0
             options["random_bits"] = draw(seed, self.stream, self.index, site, self.steps[site], width)
         self.steps[site] += 1

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from softfloat.kernels.spec import NAN_POLICIES
 
-from softfloat import Environment, Format, bits
+from softfloat import Environment, Format, Rounding, bits
 from softfloat.engine.native import rule_bits
 from softfloat.export import FUNCTIONS, Prototype
 from softfloat.export.headers import SV_TYPES
@@ -371,7 +371,7 @@ def bench_hash(prototype: Prototype, words: Codes) -> str:
 
 def environments(fmt: Format, extra: int, seed: int = 0) -> Iterator[Environment]:
     """Every rounding mode, and `extra` environments with all knobs drawn; none that needs a NaN where there is none."""
-    deterministic = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+    deterministic = [mode.name.lower() for mode in Rounding if not mode.draws]
     for rounding in deterministic:
         yield Environment(rounding=rounding)
     draw = np.random.default_rng(seed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from operands import edges, operands
 
-from softfloat import Format, reference
+from softfloat import Format, Rounding, reference
 
 Pair = tuple[Format, Format]
 
@@ -71,4 +71,4 @@ def draw_addend(fmt: Format, random: np.random.Generator) -> int:
     return int(with_exponents(fmt, random.integers(low, high, 1), random)[0])
 
 
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+MODES = tuple(mode.name.lower() for mode in Rounding)

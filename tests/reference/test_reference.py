@@ -373,10 +373,11 @@ def test_decode_is_ml_dtypes(fmt: Format) -> None:
 @pytest.mark.parametrize("rounding", [r.name.lower() for r in Rounding])
 def test_what_a_format_has_is_encoded_as_itself(fmt: Format, rounding: str) -> None:
     codes = range(2**fmt.bits) if fmt.bits <= 8 else edges(fmt)
+    most = 1 if rounding == "up_or_down" else 2**52 - 1
     for code in codes:
         value = reference.decode(code, fmt)
         if not value.is_nan:
-            assert reference.round_exact(value, fmt, rounding=rounding, random_bits=2**52 - 1) == (code, 0)
+            assert reference.round_exact(value, fmt, rounding=rounding, random_bits=most) == (code, 0)
             assert reference.convert(code, fmt, fmt, rounding=rounding, random_bits=0) == (code, 0)
 
 

@@ -1,7 +1,8 @@
 // Draws a view, and sends what the reader does as events. No arithmetic here: views are made elsewhere, in Python or in model.js.
 
 const TITLES = { nearest_even: "nearest, ties to even", nearest_away: "nearest, ties away", toward_zero: "toward zero", toward_positive: "toward +∞",
-  toward_negative: "toward −∞", to_odd: "to odd", stochastic: "stochastic", infinity: "infinity", saturate: "saturate", nan: "NaN", after: "after rounding",
+  toward_negative: "toward −∞", to_odd: "to odd", stochastic: "stochastic", nearest_zero: "nearest, ties to zero", nearest_up: "nearest, ties up",
+  up_or_down: "up or down", infinity: "infinity", saturate: "saturate", nan: "NaN", after: "after rounding",
   before: "before rounding", add: "a + b", sub: "a − b", mul: "a × b", div: "a ÷ b", remainder: "a rem b", "{format}": "the format above", choose: "choose…" };
 const SWITCHES = [["signed", "sign bit"], ["subnormals", "subnormals"], ["infinities", "infinities"], ["zero", "zero"]];
 
@@ -103,7 +104,7 @@ function draftedFormat(view) {
 }
 
 function controls(view) {
-  const { state, choices, format } = view, known = choices.formats.includes(format.name), drawn = state.rounding === "stochastic";
+  const { state, choices, format } = view, known = choices.formats.includes(format.name), drawn = ["stochastic", "up_or_down"].includes(state.rounding);
   const set = (name) => ({ do: "set", name });
   return section("controls", "Format and rounding",
     h("div", { class: "sf-fields" },

@@ -6,7 +6,8 @@ import { ZERO, INEXACT, OVERFLOW, OPERATIONS, Refused, abs, add, bitFields, chec
   inspectionRows, invalid, mul, nearestEven, negated, nextTo, operate, parse, propagated, quoted, real, refuse, round, shortText, general, sub, twoTo, typedText } from "./numbers.js";
 import { HERE, blockView, checkBlock, fitting, setBlock } from "./blocks.js";
 
-const ROUNDINGS = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"];
+const ROUNDINGS = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic", "nearest_zero", "nearest_up", "up_or_down"];
+const DRAWN = ["stochastic", "up_or_down"];
 const SYMBOLS = { add: "+", sub: "−", mul: "×", div: "÷", remainder: "rem" };
 const SETTINGS = ["rounding", "overflow", "tininess", "sr_bits", "random_bits", "operation"];
 const MOST_PRODUCTS = 16, MOST_RANDOM_BITS = 52, LONGEST_TYPED = 200, WHOLE_TABLE = 8, SIDE = 2, LINE_UNITS = 10000n;
@@ -436,7 +437,7 @@ function dotView(state, fmt, data) {
       columns[column].push(code);
     });
   }
-  if (state.rounding === "stochastic") message = "stochastic rounding draws a number for every step of a sum, from a seed: choose another rounding mode";
+  if (DRAWN.includes(state.rounding)) message = `${state.rounding} rounding draws a number for every step of a sum, from a seed: choose another mode`;
   const elements = (column) => columns[column].map((code, i) => ({ typed: state.dot[column][i], ...element(code, fmt) }));
   const sums = message ? [] : state.dot.accumulators.map((name) => sumView(name, columns, state, fmt, data));
   return { a: elements("a"), b: elements("b"), message, chosen: state.dot.accumulators, sums };

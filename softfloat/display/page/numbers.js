@@ -388,6 +388,9 @@ export function rounded(magnitude, unit, negative, rules) {
     toward_negative: () => negative,
     to_odd: () => i % 2n === 0n,
     stochastic: () => (rest << BigInt(rules.sr_bits)) / scaled.d + BigInt(rules.random_bits) >= 1n << BigInt(rules.sr_bits),
+    nearest_zero: () => 2n * rest > scaled.d,
+    nearest_up: () => 2n * rest > scaled.d || (2n * rest === scaled.d && !negative),
+    up_or_down: () => BigInt(rules.random_bits) >> BigInt(rules.sr_bits - 1) === 1n,
   }[rules.rounding]();
   return [up ? i + 1n : i, false];
 }

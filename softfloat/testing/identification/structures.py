@@ -232,7 +232,7 @@ def descriptions(found: Measurement) -> Iterator[list[Candidate]]:
             inner_modes = ROUNDINGS if stores[0] is not None or segment else measured
             switches = (False, True), (False, True), (True, False) if cut is not None else (False,)
             for mode, stored, flush, infinite, positive in itertools.product(inner_modes, stores, *switches):
-                if infinite and mode in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY):
+                if infinite and mode.nearest:
                     continue  # infinite anyway
                 stage = Stage(running, mode, daz=flush or None, ftz=flush or None, always_infinite=infinite)
                 parameters: dict[str, Any] = {

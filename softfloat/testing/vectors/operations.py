@@ -225,7 +225,7 @@ class Case:
     def draws(self) -> bool:
         """Whether a row brings the random number of its rounding."""
         rounds = self.operation.rounds and self.target.kind != "float64"
-        return rounds and self.environment.rounding is Rounding.STOCHASTIC
+        return rounds and self.environment.settings.rounding.draws
 
     @property
     def options(self) -> dict[str, Any]:
@@ -500,7 +500,7 @@ def resolve(
         target = {"float": source, "bool": BOOLEAN, "class": CLASS}[row.result]
     if name == "negative" and source.format is not None and not source.format.signed:
         raise ValueError(f"negative needs a signed format, and {source.name} is unsigned")
-    if environment.rounding is Rounding.STOCHASTIC and row.rounds:
+    if environment.settings.rounding.draws and row.rounds:
         width = environment.sr_bits or 8 * target.dtype.itemsize
         environment = environment.replace(sr_bits=min(width, 52))
     return Case(row, source, source, target, environment, True if exact is None else exact)
@@ -580,7 +580,7 @@ def _summing(
         raise TypeError(f"accumulator must be a softfloat.Accumulator or a string, got {how!r}")
     if isinstance(length, bool) or not isinstance(length, (int, np.integer)) or not 1 <= length <= LONGEST_DOT:
         raise ValueError(f"length must be an integer from 1 to {LONGEST_DOT}, got {length!r}")
-    if environment.rounding is Rounding.STOCHASTIC:
+    if environment.settings.rounding.draws:
         raise ValueError(f"rounding must not be stochastic for {row.name}: a row cannot bring all its random numbers")
     return how, int(length)
 
@@ -610,7 +610,7 @@ def _blocks(
         if blocks.second != blocks.format:
             raise ValueError(f"format must be one block format for {name}, got a pair; only {PRODUCTS} takes two")
     target = target or blocks.target(name)
-    if environment.rounding is Rounding.STOCHASTIC and name == QUANTIZE:
+    if environment.settings.rounding.draws and name == QUANTIZE:
         width = environment.sr_bits or 8 * target.dtype.itemsize
         environment = environment.replace(sr_bits=min(width, 52))
     second = element_number(blocks.second) if name == PRODUCTS else blocks.source(name)

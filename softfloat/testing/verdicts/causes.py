@@ -108,7 +108,7 @@ def _overflows(case: Case) -> Iterator[Cause]:
     for choice, meaning in meanings.items():
         if choice != settings.overflow and (choice is not Overflow.NAN or fmt.has_nan):
             yield Cause(f"overflow {choice.name.lower()}", meaning, ran(case.under(overflow=choice)))
-    directed = settings.rounding not in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY)
+    directed = not settings.settings.rounding.nearest
     if fmt.infinities and directed and settings.overflow is Overflow.INFINITY:
 
         def always(results: Codes, flags: Codes) -> tuple[Any, Any]:

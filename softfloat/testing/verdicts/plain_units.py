@@ -332,7 +332,7 @@ def _takes(case: Case) -> bool:
     if case.operation.result == "sum":
         fmt, how = case.target.format, case.accumulator
         one = how is not None and fmt is not None and how == fma(fmt) and (case.length or 0) <= LONGEST_SUM
-        return one and case.environment.rounding is not Rounding.STOCHASTIC
+        return one and not case.environment.settings.rounding.draws
     fmt = case.source.format
     usual = fmt is not None and fmt.signed and fmt.zero and fmt.subnormals and fmt.signed_zero
     return case.operation.name in OPERATIONS and bool(usual)

@@ -15,7 +15,6 @@ import torch
 from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.bits.windows import Geometry
-from softfloat.environments import Rounding
 from softfloat.formats import Format, bfloat16, float32
 from softfloat.scaling import (
     Matrices,
@@ -256,7 +255,7 @@ def run_product(unit: Unit, a: Any, b: Any, accumulator: Accumulator, c: Any, or
     try:
         return unit.run(multiplied, a, b, accumulator, c, scale_order=order)
     except ValueError as reason:
-        drawn = unit.environment.for_format("float32").rounding is Rounding.STOCHASTIC
+        drawn = unit.environment.settings.for_format("float32").rounding.draws
         advice = "; accepted: Environment(overrides={'float32': Environment()})" if drawn else ""
         raise UnsupportedArguments(f"{reason}{advice}") from None
 

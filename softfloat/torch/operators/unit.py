@@ -184,7 +184,7 @@ class Unit:
             environment = self._environment or current_environment()
             how, name = environment.accumulator, "the environment's accumulator"
             if how is None:
-                drawn = environment.for_format("float32").rounding is Rounding.STOCHASTIC
+                drawn = environment.settings.for_format("float32").rounding.draws
                 return SINGLE_NEAREST if drawn else SINGLE
         made = how if isinstance(how, Accumulator) else how(fmt)
         if not isinstance(made, Accumulator):
@@ -281,7 +281,7 @@ class Unit:
         """One operand of a product, as an operation of its own number; its flags go to the report of it."""
         assert self.quantising is not None
         environment = self._environment or current_environment()
-        if operand.rounding is Rounding.STOCHASTIC and environment.seed is None:
+        if operand.rounding.draws and environment.seed is None:
             raise UnsupportedArguments(
                 f"the recipe rounds the {role} of {product} at random and the environment has no seed; accepted: emulate(Environment(seed=...))"
             )
