@@ -199,6 +199,7 @@ class Call:
         fmt: Format,
         extra: float = 0.0,
         work: Callable[[elementwise.Job], elementwise.Work] | None = None,
+        narrowed: bool = False,
     ) -> tuple[Any, Any]:
         """An elementwise operation of the compiled floor."""
         return elementwise.run(
@@ -215,4 +216,5 @@ class Call:
             position=self.position,
             extra=extra,
             work=work,
+            narrowed=narrowed,
         )
