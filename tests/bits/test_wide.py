@@ -15,6 +15,7 @@ from softfloat.kernels.spec import NAN_POLICIES, SR_METHODS
 
 import softfloat
 from softfloat import Format, bits, float16, float32, float64, reference
+from softfloat.display import exploration
 from softfloat.engine import elementwise
 from softfloat.testing import strategies
 from softfloat.testing.vectors.operations import resolve
@@ -384,6 +385,8 @@ def test_functions_and_other_doors_refuse_by_name() -> None:
         softfloat.BlockFormat("mine", element="float64", scale="float8_e8m0fnu", block=2)
     with pytest.raises(ValueError, match="projection='p3109' is not for results in float64"):
         bits.add(one, one, float64, projection="p3109")
+    with pytest.raises(ValueError, match="the explorer takes formats of at most 8"):
+        exploration.start("float64")
     with pytest.raises(ValueError, match="vectors of mul takes formats of at most 8"):
         resolve("mul", Format("e11m20", 11, 20))
 
