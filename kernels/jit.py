@@ -259,6 +259,19 @@ lowered(shift_left)(_shift("shl"))
 lowered(shift_right)(_shift("ashr"))
 
 
+def leading_zeros(word):
+    """How many zeros stand before the first bit of a uint64; 64 of 0."""
+    return np.int64(64 - int(word).bit_length())
+
+
+@lowered(leading_zeros)
+def _leading_zeros(context, word):
+    def codegen(context, builder, signature, arguments):
+        return builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+
+    return types.int64(word), codegen
+
+
 def viewed(array, dtype):
     """A flat array's memory as numbers of another type. Numba compiles a function that checks strides for each pair of types."""
     return array.view(dtype)

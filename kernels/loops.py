@@ -576,6 +576,7 @@ def _integer(drawn):
     def integer(code, uniform, source, target, lowest, bound, nan_result, low_result, high_result, exact):
         x = decode(code, source)
         magnitude = abs(x)
+        magnitude = target.least if (magnitude < target.least) & (magnitude > 0.0) else magnitude
         negative = float_bits(x) < 0
         n = drawn_integer(magnitude, uniform, target) if drawn else selected(magnitude, negative, target)
         n = -n if negative else n

@@ -8,7 +8,7 @@ and NaN policies is a number in them, so one compiled loop serves all formats an
 
 from enum import IntEnum
 from functools import lru_cache
-from math import inf, nan
+from math import inf, nan, nextafter
 from typing import NamedTuple
 
 
@@ -265,6 +265,7 @@ class FormatSpec(NamedTuple):
 
 
 NEVER = 1 << 62
+LONGEST = 62  # bits of magnitudes that `NEVER` lies beyond
 FLOAT64 = FormatSpec(
     width=64,
     exponent_bits=11,
@@ -280,7 +281,7 @@ FLOAT64 = FormatSpec(
     lone_nan=-1,
     nan=0x7FF8000000000000,
     quiet=1 << 51,
-)  # as a source only: 53 bits of precision are more than the carrier can round
+)
 
 
 def format_spec(
@@ -334,6 +335,18 @@ def format_spec(
     )
 
 
+NARROW_PRECISION, NARROW_EXPONENT_BITS, EXPONENT_RANGE = 24, 8, 400
+"""Of formats that a carrier serves, clear of the limits of float64 with products, quotients and their errors."""
+
+
+def is_wide(fmt: FormatSpec) -> bool:
+    """Whether a format has more: float64 has its numbers, and integers their arithmetic (`wide`)."""
+    low = (1 if fmt.zero else 0) - fmt.bias - fmt.mantissa_bits
+    high = (fmt.largest >> fmt.mantissa_bits) - fmt.bias + 1
+    short = fmt.exponent_bits <= NARROW_EXPONENT_BITS and fmt.mantissa_bits < NARROW_PRECISION
+    return not short or low < -EXPONENT_RANGE or high > EXPONENT_RANGE
+
+
 class Carrier(NamedTuple):
     """A binary interchange format that holds every value and every exact-but-for-a-sticky-bit result."""
 
@@ -346,6 +359,11 @@ class Carrier(NamedTuple):
 
 CARRIER64 = Carrier(52, 1023, 27, 2.0**-500, 2.0**500)
 CARRIER32 = Carrier(23, 127, 12, 2.0**-126, 2.0**128 - 2.0**104)
+
+
+def power(exponent: int) -> float:
+    """2^exponent; 0 or infinite where float64 has none."""
+    return 2.0**exponent if exponent <= CARRIER64.bias else inf
 
 
 class Source(NamedTuple):
@@ -371,7 +389,7 @@ class Source(NamedTuple):
 
 def source(fmt: FormatSpec, carrier: Carrier, daz: bool) -> Source:
     """The numbers that decode `fmt` into `carrier`."""
-    tiny = 2.0 ** (1 - fmt.bias) if fmt.zero else 0.0
+    tiny = power(1 - fmt.bias) if fmt.zero else 0.0
     return Source(
         magnitude_mask=(1 << (fmt.width - fmt.signed)) - 1,
         shift=carrier.fraction_bits - fmt.mantissa_bits,
@@ -544,13 +562,14 @@ def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) ->
 
     After rounding, magnitudes in the sliver (2^emin - spacing, 2^emin), whose spacing is that of unbounded exponents,
     escape if they round up to 2^emin. The significand below is odd, the power of two above is even; by codes, it is the
-    other way round, as the smallest normal number of one bit has the code 1, or, without zero, 0.
+    other way round, as the smallest normal number of one bit has the code 1, or, without zero, 0. Where the carrier has no number
+    that narrow, a limit below 2^emin says no more than that there are some (`wide` counts in integers).
     """
     smallest_normal = 2.0 ** emin(fmt)
     if rule.tininess is Tininess.BEFORE:
         return smallest_normal
     spacing = 2.0 ** (emin(fmt) - 1 - fmt.mantissa_bits)
-    sliver = smallest_normal - spacing
+    sliver = min(smallest_normal - spacing, nextafter(smallest_normal, 0.0))
     if rule.rounding.draws:
         return sliver
     even, odd = thresholds(rule.rounding, negative, carrier)
@@ -689,7 +708,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         tiny_positive=tiny_limit(fmt, rule, False, carrier),
         tiny_negative=tiny_limit(fmt, rule, True, carrier),
         smallest_normal=2.0 ** emin(fmt),
-        sliver_scale=2.0**-spacing_exponent,
+        sliver_scale=power(-spacing_exponent),
         window_low=-hidden,
         window_high=coming + hidden,
         sticky_unit=0.0 if either else 2.0 ** (1 - rule.value_bits),

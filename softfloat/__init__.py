@@ -75,6 +75,7 @@ from softfloat.environments import (
 )
 from softfloat.formats import (
     ROSTER,
+    WIDE_ROSTER,
     Format,
     bfloat16,
     float4_e2m1fn,
@@ -90,6 +91,7 @@ from softfloat.formats import (
     float8_e8m0fnu,
     float16,
     float32,
+    float64,
     tfloat32,
 )
 from softfloat.interchange import load, save
@@ -118,6 +120,7 @@ __version__ = "0.1.0"
 __all__ = [
     "BLOCK_ROSTER",
     "ROSTER",
+    "WIDE_ROSTER",
     "Accumulator",
     "BlockFormat",
     "DType",
@@ -158,6 +161,7 @@ __all__ = [
     "float8_e8m0fnu",
     "float16",
     "float32",
+    "float64",
     "from_codes",
     "full",
     "full_like",

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "ROSTER",
+    "WIDE_ROSTER",
     "Format",
     "bfloat16",
     "bit_fields",
@@ -48,6 +49,7 @@ __all__ = [
     "float8_e8m0fnu",
     "float16",
     "float32",
+    "float64",
     "format_facts",
     "format_html",
     "format_rich",
@@ -172,17 +174,12 @@ def format_rich(fmt: Format) -> RenderableType:
     return titled(fmt.name, table)
 
 
-MAXIMUM_PRECISION = 24
-MAXIMUM_EXPONENT_BITS = 8
+MAXIMUM_PRECISION = 53
+MAXIMUM_EXPONENT_BITS = 11
 LEAST_P3109 = 3  # bits
 P3109_NAME = re.compile(r"binary([1-9]\d*)p([1-9]\d*)([su])([ef])")
-WIDE = {
+BEYOND = {
     *(
-        "float64",
-        "double",
-        "fp64",
-        "f64",
-        "binary64",
         "float128",
         "fp128",
         "quad",
@@ -190,26 +187,26 @@ WIDE = {
         "float80",
         "longdouble",
     ),
-    *("float", "complex64", "complex128"),
+    *("complex64", "complex128"),
 }
 """Names of formats with more bits than those here."""
 DERIVED: Any = None  # from the other parameters
-EXPONENT_RANGE = 400  # keeps products, quotients and their errors clear of the limits of float64
+LEAST_EXPONENT, LARGEST_EXPONENT = -1022, 1023  # of float64's normal numbers
 
 
 @hash_kept
 @dataclass(frozen=True, repr=False)
 class Format:
-    """A binary floating-point format of at most 24 bits of precision and 8 exponent bits.
+    """A binary floating-point format of at most 53 bits of precision and 11 exponent bits, all of whose numbers float64 has.
 
     Parameters
     ----------
     name : str
         What the format is called in messages and tables.
     exponent_bits : int
-        1 to 8.
+        1 to 11.
     mantissa_bits : int
-        Fraction bits, 0 to 23; the precision `p` is one more.
+        Fraction bits, 0 to 52; the precision `p` is one more.
     bias : int, optional
         Exponent bias; default 2^(exponent_bits-1) - 1, and one more for `nan="fnuz"`, as in ml_dtypes.
     infinities : bool, optional
@@ -233,6 +230,9 @@ class Format:
 
     Notes
     -----
+    A format of more than 8 exponent bits or 24 bits of precision, or with numbers outside 2^-400 ... 2^400, is `wide`: elementwise
+    operations, sums in order and SoftArrays serve it; what else does not refuses it.
+
     Numbers below float8_e8m0fnu's second, 2^-126, go to the nearest: from 2^-127 up to 1.5 * 2^-127 to 2^-127. ml_dtypes and PyTorch
     take all but 2^-127 itself to 2^-126 there; everywhere else the three agree.
     """
@@ -289,19 +289,23 @@ class Format:
             raise ValueError("zero=False needs signed=False and subnormals=False")
         if isinstance(self.bias, bool) or not isinstance(self.bias, int):
             raise TypeError(f"bias must be an integer, got {self.bias!r}")
-        if abs(self.bias) > 2 * EXPONENT_RANGE:
+        ends = (
+            f"biases that keep normal numbers in 2^{LEAST_EXPONENT} ... 2^{LARGEST_EXPONENT + 1}, as float64 has them"
+        )
+        if abs(self.bias) > 2 * LARGEST_EXPONENT:
+            raise ValueError(f"bias={self.bias} is out of range; accepted: {ends}")
+        magnitude = self.exponent_bits + self.mantissa_bits
+        if not ieee and magnitude > spec.LONGEST:
             raise ValueError(
-                f"bias={self.bias} is out of range; accepted: biases that keep values in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}"
+                f"nan={self.nan!r} leaves no code free in {magnitude} bits of exponent and fraction; accepted: at most {spec.LONGEST}, or nan='ieee'"
             )
         if self.spec.largest < (1 << self.mantissa_bits if self.zero else 0):
             raise ValueError(
                 f"exponent_bits={self.exponent_bits} leaves no normal number beside the special codes of nan={self.nan!r}"
             )
-        low, high = self.minexp - self.mantissa_bits, self.maxexp
-        if low < -EXPONENT_RANGE or high > EXPONENT_RANGE:
+        if self.emin < LEAST_EXPONENT or not self._top <= LARGEST_EXPONENT:
             raise ValueError(
-                f"bias={self.bias} gives values from 2^{low} to 2^{high}; "
-                f"accepted: biases that keep them in 2^-{EXPONENT_RANGE} ... 2^{EXPONENT_RANGE}"
+                f"bias={self.bias} gives normal numbers from 2^{self.emin} to 2^{self._top + 1}; accepted: {ends}"
             )
 
     @cached_property
@@ -338,14 +342,26 @@ class Format:
         return spec.emin(self.spec)
 
     @property
+    def _top(self) -> int:
+        """Exponent of the largest finite number, were it normal."""
+        return (self.spec.largest >> self.mantissa_bits) - self.bias
+
+    @property
     def emax(self) -> int:
         """Exponent of the largest finite number."""
         return math.frexp(self.max)[1] - 1
 
     @cached_property
+    def wide(self) -> bool:
+        """Whether float64 has the format's numbers, but no room for their exact products and errors: more than 8 exponent bits, 24 bits of
+        precision, or numbers outside 2^-400 ... 2^400."""
+        return spec.is_wide(self.spec)
+
+    @cached_property
     def dtype(self) -> np.dtype[Any]:
         """The smallest unsigned integer that holds a code."""
-        return np.dtype(np.uint8 if self.bits <= 8 else np.uint16 if self.bits <= 16 else np.uint32)
+        widths = (8, np.uint8), (16, np.uint16), (32, np.uint32), (64, np.uint64)
+        return np.dtype(next(kind for width, kind in widths if self.bits <= width))
 
     # -- codes
     # ----------------------------------------------------------------------------------------------------------------
@@ -564,7 +580,7 @@ class Format:
         'binary8p3se'
         """
         width = self.bits
-        if width < LEAST_P3109 or not (self.zero and self.subnormals):
+        if width < LEAST_P3109 or not (self.zero and self.subnormals) or self.nan == "ieee" or self.wide:
             return None
         likely = _p3109(width, self.p, self.signed, bool(self.infinities))
         return likely.name if likely.spec == self.spec else None
@@ -602,7 +618,7 @@ class Format:
         key = name.lower().replace("-", "_")
         found = ALIASES.get(key)
         if found:
-            return ROSTER[found]
+            return NAMED[found]
         if P3109_NAME.fullmatch(key):
             return cls.p3109(key)
         fields = re.fullmatch(r"e([1-9]\d?)m(0|[1-9]\d?)", key)
@@ -610,10 +626,10 @@ class Format:
             return _interchange(int(fields[1]), int(fields[2]))
         limits = f"at most {MAXIMUM_EXPONENT_BITS} exponent bits and {MAXIMUM_PRECISION} bits of precision"
         advice = f"softfloat.Format({name!r}, exponent_bits=..., mantissa_bits=...) makes any other of {limits}{nearest(key, ALIASES)}"
-        if key in WIDE:
-            advice = f"formats have {limits}; float64 numbers are operands of bits.encode, and what bits.decode gives"
+        if key in BEYOND:
+            advice = f"formats have {limits}"
         raise ValueError(
-            f"unknown format {name!r}; accepted: {', '.join(ROSTER)}, and {', '.join(sorted(set(ALIASES) - set(ROSTER)))}, "
+            f"unknown format {name!r}; accepted: {', '.join(NAMED)}, and {', '.join(sorted(set(ALIASES) - set(NAMED)))}, "
             f"eXmY of more than 8 bits, binaryKpP with se, sf, ue or uf (P3109, draft 4.0), and dtypes of these names; {advice}"
         )
 
@@ -624,12 +640,12 @@ class Format:
         Raises
         ------
         TypeError
-            If the dtype is none of the roster's. float64 is not: it has 53 bits of precision.
+            If the dtype is none of theirs.
         """
         name = np.dtype(dtype).name
-        if name not in ROSTER:
-            raise TypeError(f"dtype {name} is no format of at most 24 bits of precision; accepted: {', '.join(ROSTER)}")
-        return ROSTER[name]
+        if name not in NAMED:
+            raise TypeError(f"dtype {name} is no format of at most 53 bits of precision; accepted: {', '.join(NAMED)}")
+        return NAMED[name]
 
     def to_dtype(self) -> np.dtype[Any]:
         """The NumPy or ml_dtypes dtype that holds this format's values; its bits are the codes.
@@ -639,8 +655,8 @@ class Format:
         TypeError
             If there is none. Codes are held in `dtype`, which always exists.
         """
-        if self == ROSTER.get(self.name):
-            if self.name in ("float16", "float32"):
+        if self == NAMED.get(self.name):
+            if self.name in ("float16", "float32", "float64"):
                 return np.dtype(self.name)
             if self.name != "tfloat32":
                 try:
@@ -701,7 +717,7 @@ def _p3109(width: int, precision: int, signed: bool, extended: bool) -> Format:
     if exponent_bits > MAXIMUM_EXPONENT_BITS or precision > MAXIMUM_PRECISION:
         raise ValueError(
             f"{name} has {exponent_bits} exponent bits and {precision} bits of precision; accepted: at most {MAXIMUM_EXPONENT_BITS} and "
-            f"{MAXIMUM_PRECISION}, so that float64 holds every value and every exact product"
+            f"{MAXIMUM_PRECISION}, so that float64 holds every value"
         )
     return Format(
         name,
@@ -742,18 +758,36 @@ def _name_of_dtype(kind: Any) -> str | None:
             return None
     else:
         return None
-    return name if name in ROSTER or name in WIDE else None
+    return name if name in NAMED or name in BEYOND else None
 
 
-def check_format(fmt: Any, argument: str = "fmt") -> Format:
-    """A format, or the roster's of a name or dtype; `argument` is named where it is none of these."""
+def check_format(fmt: Any, argument: str = "fmt", wide: bool = False, what: str = "this") -> Format:
+    """A format, or that of a name or dtype; `argument` is named where it is none of these, or wide where `what` serves no wide ones."""
+    found = _format_of(fmt, argument)
+    if found.wide and not wide:
+        refuse_wide(found, argument, what)
+    return found
+
+
+def refuse_wide(fmt: Format, argument: str, what: str = "this") -> None:
+    """Refuse a format that is wide, and say what serves it."""
+    if fmt.wide:
+        raise ValueError(
+            f"{argument}: {what} takes formats of at most {spec.NARROW_EXPONENT_BITS} exponent bits and {spec.NARROW_PRECISION} bits of precision, "
+            f"with numbers in 2^-{spec.EXPONENT_RANGE} ... 2^{spec.EXPONENT_RANGE}, and {fmt.name} has {fmt.exponent_bits} and {fmt.p}, and numbers "
+            f"in 2^{fmt.emin - fmt.mantissa_bits} ... 2^{fmt.maxexp}; accepted: a narrower format (bits.convert and .astype go there); conversions, "
+            "comparisons, arithmetic and sums in order serve wide ones"
+        )
+
+
+def _format_of(fmt: Any, argument: str) -> Format:
     fmt = getattr(fmt, "__softfloat_format__", fmt)
     if isinstance(fmt, Format):
         return fmt
     if not isinstance(fmt, str):
         fmt = _name_of_dtype(fmt) or fmt
     if isinstance(fmt, str):
-        found = ROSTER.get(fmt)
+        found = NAMED.get(fmt)
         if found is None:
             try:
                 found = Format.from_name(fmt)
@@ -786,9 +820,20 @@ ROSTER: dict[str, Format] = {
         Format("float4_e2m1fn", exponent_bits=2, mantissa_bits=1, nan="none"),
     )
 }
-"""Every named format. Names follow ml_dtypes; layouts follow IEEE 754-2019, the OCP OFP8 and MX specifications, and PTX for tfloat32."""
+"""Every named format that is not wide. Names follow ml_dtypes; layouts follow IEEE 754-2019, the OCP OFP8 and MX specifications, and PTX for
+tfloat32."""
 
-ALIASES: dict[str, str] = {name: name for name in ROSTER} | {
+WIDE_ROSTER: dict[str, Format] = {"float64": Format("float64", exponent_bits=11, mantissa_bits=52)}
+"""The named formats that are: IEEE 754-2019's binary64."""
+
+NAMED = ROSTER | WIDE_ROSTER
+
+ALIASES: dict[str, str] = {name: name for name in NAMED} | {
+    "double": "float64",
+    "fp64": "float64",
+    "f64": "float64",
+    "binary64": "float64",
+    "e11m52": "float64",
     "half": "float16",
     "fp16": "float16",
     "f16": "float16",
@@ -836,6 +881,7 @@ ALIASES: dict[str, str] = {name: name for name in ROSTER} | {
 float16 = ROSTER["float16"]
 bfloat16 = ROSTER["bfloat16"]
 float32 = ROSTER["float32"]
+float64 = WIDE_ROSTER["float64"]
 tfloat32 = ROSTER["tfloat32"]
 float8_e5m2 = ROSTER["float8_e5m2"]
 float8_e4m3 = ROSTER["float8_e4m3"]

@@ -239,7 +239,7 @@ def number_set(fmt: Any, subnormals: bool | None = None, range: str = "format", 
         p, emin, emax = _exponents(fmt)
         own, gradual = None, subnormals is not False
     else:
-        own = check_format(fmt)
+        own = check_format(fmt, wide=True)
         if subnormals is not None and own.subnormals is not subnormals:
             if not own.zero:
                 raise ValueError(f"subnormals must be None for {own}, which has no zero, got {subnormals!r}")

@@ -90,7 +90,7 @@ assert isinstance(GOOD, dict)
         (7, "here must describe a Format by name, exponent_bits"),
         ({**GOOD, "colour": 1}, "here must describe a Format by name"),
         ({k: v for k, v in GOOD.items() if k != "zero"}, "here must describe a Format by name"),
-        ({**GOOD, "exponent_bits": 99}, "here describes no Format: exponent_bits must be 1 to 8"),
+        ({**GOOD, "exponent_bits": 99}, "here describes no Format: exponent_bits must be 1 to 11"),
         ({**GOOD, "exponent_bits": "3"}, "here describes no Format: exponent_bits must be an integer"),
         ({**GOOD, "signed": 1}, "here describes no Format: signed must be"),
     ],

@@ -174,7 +174,7 @@ def test_dtype_round_trip(fmt: Format) -> None:
 
 
 def test_dtypes_without_a_format() -> None:
-    for dtype in (np.float64, np.longdouble, np.complex64, np.int8, np.uint16, bool, object, "U3", ml_dtypes.int4):
+    for dtype in (np.longdouble, np.complex64, np.int8, np.uint16, bool, object, "U3", ml_dtypes.int4):
         with pytest.raises(TypeError, match="accepted: float16"):
             Format.from_dtype(dtype)
     assert Format.from_dtype(">f2") is softfloat.float16
@@ -239,7 +239,7 @@ def test_names_of_fields() -> None:
         else:
             assert Format.from_name(name) is Format.from_name(name.upper()) == Format(name, **wanted)
     assert softfloat.array([1.0, 1 + 2**-8], "e5m7").tolist() == [1.0, 1.0]
-    for name, message in (("e9m9", "exponent_bits must be 1 to 8, got 9"), ("e8m24", "means 25 bits of precision")):
+    for name, message in (("e12m9", "exponent_bits must be 1 to 11, got 12"), ("e8m53", "means 54 bits of precision")):
         with pytest.raises(ValueError, match=message):
             Format.from_name(name)
 
@@ -278,22 +278,22 @@ def test_one_line_makes_a_format() -> None:
 REFUSALS: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (TypeError, "^name must be a non-empty string", {"name": ""}),
     (TypeError, "^name must be a non-empty string", {"name": None}),
-    (ValueError, "^exponent_bits must be 1 to 8", {"exponent_bits": 0}),
-    (ValueError, "^exponent_bits must be 1 to 8", {"exponent_bits": 9}),
-    (ValueError, "^exponent_bits must be 1 to 8", {"exponent_bits": -1}),
+    (ValueError, "^exponent_bits must be 1 to 11", {"exponent_bits": 0}),
+    (ValueError, "^exponent_bits must be 1 to 11", {"exponent_bits": 12}),
+    (ValueError, "^exponent_bits must be 1 to 11", {"exponent_bits": -1}),
     (TypeError, "^exponent_bits must be an integer", {"exponent_bits": 5.0}),
     (TypeError, "^exponent_bits must be an integer", {"exponent_bits": True}),
     (TypeError, "^exponent_bits must be an integer", {"exponent_bits": "5"}),
-    (ValueError, "^mantissa_bits=24 means 25 bits of precision; accepted: 0 to 23", {"mantissa_bits": 24}),
-    (ValueError, "^mantissa_bits=52 means 53 bits of precision", {"mantissa_bits": 52}),
-    (ValueError, "^mantissa_bits must be 0 to 23", {"mantissa_bits": -1}),
+    (ValueError, "^mantissa_bits=53 means 54 bits of precision; accepted: 0 to 52", {"mantissa_bits": 53}),
+    (ValueError, "^mantissa_bits=112 means 113 bits of precision", {"mantissa_bits": 112}),
+    (ValueError, "^mantissa_bits must be 0 to 52", {"mantissa_bits": -1}),
     (TypeError, "^mantissa_bits must be an integer", {"mantissa_bits": None}),
     (TypeError, "^mantissa_bits must be an integer", {"mantissa_bits": 24.0}),
     (TypeError, "^bias must be an integer", {"bias": 15.0}),
     (TypeError, "^bias must be an integer", {"bias": False}),
     (TypeError, "^bias must be an integer", {"bias": "15"}),
-    (ValueError, "^bias=1000 .*accepted: biases", {"bias": 1000}),
-    (ValueError, "^bias=-400 .*accepted: biases", {"bias": -400}),
+    (ValueError, "^bias=1024 .*accepted: biases", {"bias": 1024}),
+    (ValueError, "^bias=-994 .*accepted: biases", {"bias": -994}),
     (ValueError, "^bias=-1000000000000000000000000 .*accepted: biases", {"bias": -(10**24)}),
     (ValueError, "^nan must be 'ieee', 'fn', 'fnuz' or 'none'", {"nan": "IEEE"}),
     (ValueError, "^nan must be 'ieee', 'fn', 'fnuz' or 'none'", {"nan": None}),
@@ -314,6 +314,7 @@ REFUSALS: list[tuple[type[Exception], str, dict[str, Any]]] = [
     (ValueError, "^zero=False needs .*subnormals=False", {"zero": False, "signed": False}),
     (ValueError, "^exponent_bits=1 leaves no normal number", {"exponent_bits": 1}),
     (ValueError, "^exponent_bits=1 leaves no normal number", {"exponent_bits": 1, "mantissa_bits": 0, "nan": "fn"}),
+    (ValueError, "^nan='fn' leaves no code free in 63 bits", {"exponent_bits": 11, "mantissa_bits": 52, "nan": "fn"}),
     (TypeError, "precision_bits", {"precision_bits": 3}),
 ]
 
@@ -324,22 +325,56 @@ def test_refusals(error: type[Exception], message: str, change: dict[str, Any]) 
         Format(**{"name": "mine", "exponent_bits": 5, "mantissa_bits": 10, **change})
 
 
-@pytest.mark.parametrize("name", ["float64", "double", "FP64", np.float64, np.dtype(np.float64), float])
-def test_float64_is_no_format(name: Any) -> None:
-    """It is said why, and where float64 numbers go, not how a Format of 11 exponent bits could be made: it cannot."""
-    for call in (Format.from_name, lambda x: bits.encode(0.1, x), lambda x: softfloat.array([1], dtype=x)):
-        with pytest.raises(
-            ValueError, match=r"at most 8 exponent bits and 24 bits of precision.*operands of bits.encode"
-        ) as found:
-            call(name)
-        assert "exponent_bits=..." not in str(found.value)
+@pytest.mark.parametrize(
+    "name", ["float64", "double", "FP64", "binary64", "e11m52", np.float64, np.dtype(np.float64), float]
+)
+def test_float64_by_its_names(name: Any) -> None:
+    assert Format.from_name(name) is check_format(name, wide=True) is softfloat.float64
+    assert softfloat.array([0.1], dtype=name).values == [0.1]
+
+
+def test_wide_formats() -> None:
+    """More exponent bits, more precision, or numbers further out than a carrier has room for; ends are float64's."""
+    assert softfloat.float64.wide
+    assert softfloat.float64.to_dtype() == np.float64
+    assert not any(fmt.wide for fmt in ROSTER.values())
+    assert [Format("x", e, m).wide for e, m in ((8, 23), (9, 1), (2, 24), (11, 52))] == [False, True, True, True]
+    assert Format("x", 5, 10, bias=500).wide
+    least, most = Format("x", 5, 10, bias=1023), Format("x", 5, 10, bias=-993)
+    assert (least.emin, most.emax) == (-1022, 1023)
+    assert [x.dtype.itemsize for x in (Format("x", 11, 20), Format("x", 11, 21))] == [4, 8]
+    finfo = np.finfo(np.float64)
+    for name in (
+        "max",
+        "min",
+        "eps",
+        "epsneg",
+        "tiny",
+        "smallest_subnormal",
+        "maxexp",
+        "minexp",
+        "nmant",
+        "precision",
+        "resolution",
+    ):
+        assert getattr(softfloat.float64, name) == getattr(finfo, name), name
+
+
+def test_narrow_doors_refuse_wide_formats_and_say_what_serves_them() -> None:
+    with pytest.raises(
+        ValueError,
+        match=r"^fmt: this takes formats of at most 8 exponent bits and 24 bits.*float64 has 11 and 53.*bits.convert",
+    ):
+        check_format("float64")
+    with pytest.raises(ValueError, match=r"^fmt: exp takes formats of at most 8"):
+        bits.exp(softfloat.float64.one_code, "float64")
 
 
 @pytest.mark.parametrize(
     ("name", "meant"), [("flaot16", "float16"), ("bfloat61", "bfloat16"), ("E4M3FNN", "e4m3fn"), ("fp23", "fp32")]
 )
 def test_what_was_meant(name: str, meant: str) -> None:
-    with pytest.raises(ValueError, match=rf"unknown format '{name}'.*24 bits of precision; did you mean '{meant}'\?$"):
+    with pytest.raises(ValueError, match=rf"unknown format '{name}'.*53 bits of precision; did you mean '{meant}'\?$"):
         bits.add(1, 1, name)
 
 
@@ -360,8 +395,7 @@ def test_dtypes_of_pytorch_are_formats() -> None:
     torch = pytest.importorskip("torch")
     assert Format.from_name(torch.bfloat16) is check_format(torch.bfloat16) is ROSTER["bfloat16"]
     assert bits.encode(0.1, torch.half) == bits.encode(0.1, "float16")
-    with pytest.raises(ValueError, match=r"unknown format 'float64'"):
-        check_format(torch.float64)
+    assert check_format(torch.float64, wide=True) is softfloat.float64
     with pytest.raises(TypeError, match=r"fmt must be a softfloat.Format, the name of one, or a dtype, got torch.int8"):
         check_format(torch.int8)
 
@@ -509,7 +543,7 @@ def test_what_p3109_calls_others() -> None:
         ((2, 1), "^k must be at least 3, got 2"),
         ((8, 8), "^p must be 1 to 7 in a signed format of 8 bits, got 8"),
         ((8, 0), "^p must be 1 to 7"),
-        ((16, 1), "^binary16p1se has 15 exponent bits and 1 bits of precision; accepted: at most 8 and 24"),
+        ((16, 1), "^binary16p1se has 15 exponent bits and 1 bits of precision; accepted: at most 11 and 53"),
         (("binary8",), "^k must be a number of bits or a name such as 'binary8p3se', got 'binary8'"),
     ],
 )

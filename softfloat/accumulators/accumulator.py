@@ -48,7 +48,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from functools import lru_cache, wraps
+from functools import cached_property, lru_cache, wraps
 from typing import Any, NamedTuple, TypeVar, cast
 
 from softfloat.accumulators.roster import PRESET_ROWS
@@ -99,7 +99,7 @@ class Stage:
     always_infinite: bool = False
 
     def __post_init__(self) -> None:
-        settle(self, format=check_format(self.format, "format"))
+        settle(self, format=check_format(self.format, "format", wide=True))
         if self.rounding is not None:
             settle(self, rounding=as_rounding(self.rounding))
         if self.overflow is not None:
@@ -451,7 +451,7 @@ class Accumulator:
             settle(self, unpacked=check_format(self.unpacked, "unpacked"))
         check_kind("tree", self.tree, bool)
         check_switch("daz", self.daz, optional=True)
-        settle(self, inputs=tuple(check_format(x, "inputs") for x in self.inputs))
+        settle(self, inputs=tuple(check_format(x, "inputs", wide=True) for x in self.inputs))
         check_whole("block", self.block, 0)
         check_whole("store_every", self.store_every, 1)
         check_whole("chains", self.chains, 1)
@@ -470,7 +470,7 @@ class Accumulator:
         if self.nan is not None and self.nan not in NAN_POLICIES:
             raise ValueError(f"nan must be one of {', '.join(map(repr, NAN_POLICIES))} or None, got {self.nan!r}")
         if self.result not in ("partials", "inputs"):
-            settle(self, result=check_format(self.result, "result"))
+            settle(self, result=check_format(self.result, "result", wide=True))
         for broken in self._contradictions():
             raise ValueError(f"{broken}; got {self.name!r}")
 
@@ -576,6 +576,12 @@ class Accumulator:
             last = self.reduction[-1]
             return (last.store or last.running).format
         return (self.store or self.running).format
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether a stage's format is."""
+        stages = self.running, self.product, self.store, self.block_sum, *(x.running for x in self.reduction)
+        return any(x is not None and x.format.wide for x in (*stages, *(x.store for x in self.reduction)))
 
     def output(self, first: Format, second: Format) -> Format:
         """The output's format for operands in these two, unless the call names one."""

@@ -27,14 +27,14 @@ def fma(fmt: Format | str) -> Accumulator:
     >>> fma("bfloat16").describe()
     "fma('bfloat16'): one product at a time, each to bfloat16; c and partials bfloat16"
     """
-    fmt = check_format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt", wide=True)
     return Accumulator(name=f"fma({fmt.name!r})", running=Stage(fmt), source=PRESETS["fma"].source)
 
 
 @preset
 def mul_add(fmt: Format | str) -> Accumulator:
     """Each product rounded to `fmt`, then each sum."""
-    fmt = check_format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt", wide=True)
     return Accumulator(
         name=f"mul_add({fmt.name!r})", product=Stage(fmt), running=Stage(fmt), source=PRESETS["mul_add"].source
     )
@@ -111,7 +111,7 @@ def exact(fmt: Format | str) -> Accumulator:
 @preset
 def pairwise(fmt: Format | str) -> Accumulator:
     """Products rounded to `fmt`, added in pairs, each sum rounded to `fmt`."""
-    fmt = check_format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt", wide=True)
     return Accumulator(
         name=f"pairwise({fmt.name!r})",
         product=Stage(fmt),
@@ -148,9 +148,9 @@ def chunked(
     """
     check_whole("length", length, 1)
     if not isinstance(inner, Accumulator):
-        inner = fma(check_format(inner, "inner"))
+        inner = fma(check_format(inner, "inner", wide=True))
     _check_inner(inner, length)
-    outer = check_format(outer, "outer")
+    outer = check_format(outer, "outer", wide=True)
     return inner.replace(
         name=f"chunked({length}, {inner.name}, {outer.name!r}{f', scaling={scaling!r}' if scaling else ''})",
         segment=length,

@@ -228,8 +228,8 @@ def _asked_for(
     check_choice("arch", arch, known)
     if input in ("float64", "double", float):
         raise ValueError(
-            "input 'float64' is a chain of fused multiply-adds in order of k (mma.sync .f64, measured on H100), "
-            "in a format of 53 bits of precision, which this package does not have"
+            "input 'float64' is a chain of fused multiply-adds in order of k (mma.sync .f64, measured on H100); "
+            "accepted: fma('float64'), which is that chain"
         )
     fmt, out = check_format(input, "input"), check_format(output, "output")
     family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name

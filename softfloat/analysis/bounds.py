@@ -20,7 +20,7 @@ def unit_roundoff(fmt: Format | str) -> float:
     >>> unit_roundoff("float16") == 2.0**-11
     True
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     nearest = current_environment().settings.for_format(fmt.name).rounding.nearest
     return 2.0 ** (-fmt.p if nearest else 1 - fmt.p)
 
@@ -71,7 +71,7 @@ def bound(kind: str, n: int, fmt: Format | str, accumulator: Accumulator | None 
     ------
     Higham, Accuracy and Stability, 3.1, 4.2, 9.3.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     check_choice("kind", kind, KINDS)
     u, products = unit_roundoff(fmt), kind != "sum"
     steps = check_count("n", n) - (not products)

@@ -919,7 +919,7 @@ def _format_or_dtype(kind: Any) -> Format | np.dtype[Any]:
     if not isinstance(kind, (Format, str)):
         return np.dtype(kind)
     try:
-        return check_format(kind)
+        return check_format(kind, wide=True)
     except ValueError:
         try:
             return np.dtype(kind)
@@ -1004,7 +1004,7 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True, dtype: 
             raise TypeError(
                 f"dtype={dtype!r} comes with fmt={fmt!r}, which it is another name of; accepted: one of them"
             )
-        fmt = check_format(dtype, "dtype")
+        fmt = check_format(dtype, "dtype", wide=True)
     if fmt is None:
         found = format_of(x)
         if found is None:
@@ -1014,7 +1014,7 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True, dtype: 
                 f"fmt is needed: {type(x).__name__} has no format of its own; accepted: a softfloat.Format or its name"
             )
         fmt = found
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if isinstance(x, SoftArray):
         return x.astype(fmt, copy=copy)
     if isinstance(x, (np.ndarray, np.generic)):
@@ -1064,7 +1064,7 @@ def from_codes(codes: Any, fmt: Format | str) -> SoftArray:
     >>> from_codes([0x3C00, 0x7C00], "float16")
     SoftArray([ 1., inf], float16)
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return wrapped(np.asarray(engine.check_codes(codes, fmt, "codes")), fmt)
 
 
@@ -1079,7 +1079,7 @@ def full(shape: Shape, value: Any, fmt: Format | str | None = None) -> SoftArray
 
 def zeros(shape: Shape, fmt: Format | str) -> SoftArray:
     """An array of +0."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if not fmt.zero:
         raise ValueError(f"fmt must have a zero, and {fmt} has none")
     return wrapped(np.zeros(shape, fmt.dtype), fmt)
@@ -1087,13 +1087,13 @@ def zeros(shape: Shape, fmt: Format | str) -> SoftArray:
 
 def ones(shape: Shape, fmt: Format | str) -> SoftArray:
     """An array of 1."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return wrapped(np.full(shape, one_of(fmt, "ones"), fmt.dtype), fmt)
 
 
 def empty(shape: Shape, fmt: Format | str) -> SoftArray:
     """An array of whatever: of +0 (or of the least number, in a format without zero), so that every code is one."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return wrapped(np.zeros(shape, fmt.dtype), fmt)
 
 
@@ -1150,4 +1150,4 @@ def _number(x: Any) -> Any:
 def _needed(fmt: Format | str | None) -> Format:
     if fmt is None:
         raise TypeError("fmt is needed: a softfloat.Format or its name")
-    return check_format(fmt)
+    return check_format(fmt, wide=True)

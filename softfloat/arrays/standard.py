@@ -21,7 +21,7 @@ FUNCTIONS_OF: list[Callable[[Format], Mapping[str, Any]]] = []
 """What makes the functions of a format. Filled by `softfloat.arrays.namespace`."""
 
 NOT_THERE = {
-    "float64": "arrays of 53 bits of precision are beyond the carrier; accepted: x.values, which holds every number exactly",
+    "float64": "arrays of it are explicit; accepted: x.astype(softfloat.float64), or x.values, which holds every number exactly",
     "complex64": "no format here is complex; accepted: two arrays",
     "complex128": "no format here is complex; accepted: two arrays",
     "fft": "transforms are complex, and no format here is; accepted: numpy.fft of x.values",
@@ -40,7 +40,7 @@ class DType:
     __slots__ = ("format",)
 
     def __init__(self, format: Format | str) -> None:
-        self.format = check_format(format, "format")
+        self.format = check_format(format, "format", wide=True)
 
     @property
     def name(self) -> str:
@@ -162,4 +162,4 @@ def array_namespace(fmt: Format | str) -> Namespace:
     >>> x.dtype == xp.bfloat16, xp.exp(x), x.__array_namespace__() is xp
     (True, SoftArray([1.  , 1.28, 1.65, 2.11, 2.72], bfloat16), True)
     """
-    return _made(check_format(fmt))
+    return _made(check_format(fmt, wide=True))

@@ -218,7 +218,7 @@ def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
     env = current_environment()
     settings = env.settings.for_format(step.fmt.name)
     shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
-    if env.placed or WATCHES or not folds.serves(step.operation, rows, settings):
+    if env.placed or WATCHES or not folds.serves(step.operation, rows, step.fmt, settings):
         return None
     streams = env.streams.take_many(rows.shape[0] - 1)
     try:

@@ -30,7 +30,7 @@ def _arithmetic(
     others: tuple[Named, ...] = (),
     out_format: Named = None,
 ) -> Result:
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if out_format is not None or any(x is not None for x in others):
         return _mixed(operation, fmt, operands, options, others, out_format)
     found = calls.arithmetic(operation, tuple(operands.values()), fmt, options, extra)
@@ -61,10 +61,11 @@ def _mixed(
     """Operands of formats of their own, and a result of another: the exact value, rounded once."""
     formats = [fmt]
     for name, other in zip(list(operands)[1:], others, strict=False):
-        formats.append(fmt if other is None else check_format(other, f"{name}_format"))
-    output = fmt if out_format is None else check_format(out_format, "out_format")
+        formats.append(fmt if other is None else check_format(other, f"{name}_format", wide=True))
+    output = fmt if out_format is None else check_format(out_format, "out_format", wide=True)
+    wide = output.wide or any(x.wide for x in formats)
     lowest = 2 * min(x.emin - x.mantissa_bits for x in formats) - (output.emin - output.mantissa_bits)
-    if lowest < LEAST_QUANTA:
+    if lowest < LEAST_QUANTA and not wide:
         raise ValueError(
             f"out_format={output.name!r} is too far above {', '.join(repr(x.name) for x in formats)}: their products go down to "
             f"2^{lowest} of its smallest steps; accepted: down to 2^{LEAST_QUANTA}"
@@ -81,7 +82,7 @@ def _mixed(
     codes = [check_codes(x, own, name) for (name, x), own in zip(operands.items(), formats, strict=True)]
     codes = [widened(x, own, daz) for x, own, daz in zip(codes, formats, flushes, strict=True)]
     call.settings = call.settings.replace(daz=False)
-    return call.run(operation, codes, list(operands), FLOAT64, output)
+    return call.run(operation, codes, list(operands), FLOAT64, output, narrowed=not wide)
 
 
 # -- arithmetic ------------------------------------------------------------------------------------------------------
@@ -141,7 +142,7 @@ def reciprocal(a: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
 
     Codes in, (codes, flags) out, of the shape of `a`.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if has_one(fmt):
         return div(fmt.one_code, a, fmt, **options)
     return div(float32.one_code, a, float32, b_format=fmt, out_format=fmt, **options)

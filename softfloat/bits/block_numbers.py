@@ -28,7 +28,7 @@ def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Sign
     codes, _, source, more = source_codes(x)
     if source == FLOAT32.spec:
         return codes.view(np.float32), lambda: np.asarray(issnan(codes, FLOAT32))
-    if source is FLOAT64:
+    if source == FLOAT64:
         values = codes.view(np.float64)
 
         def signals() -> Masks:

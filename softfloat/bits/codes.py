@@ -41,7 +41,7 @@ def _split(
     codes: Any, fmt: Format | str, argument: str = "codes"
 ) -> tuple[Format, np.ndarray[Any, Any], np.ndarray[Any, Any]]:
     """(format, codes, magnitudes)."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     array = check_codes(codes, fmt, argument)
     return fmt, array, engine.magnitudes(array, fmt)
 
@@ -116,7 +116,7 @@ def classify(codes: Any, fmt: Format | str) -> Any:
     >>> CLASSES[classify(0x8001, "float16")]
     'negativeSubnormal'
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     negative = signbit(codes, fmt)
     distance = np.select([isinf(codes, fmt), isnormal(codes, fmt), issubnormal(codes, fmt)], [3, 2, 1], 0)
     result = np.where(negative, 5 - distance, 6 + distance)

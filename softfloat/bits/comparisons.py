@@ -19,7 +19,7 @@ __all__ = ["eq", "le", "lt", "maximum", "maximum_number", "minimum", "minimum_nu
 
 
 def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool, options: Options) -> Result:
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     signalling = check_boolean("signalling", signalling)
     found = calls.comparison(relation, (a, b), fmt, options, signalling)
     if found is not None:
@@ -30,7 +30,7 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     (x, y), shape = engine.broadcast(operands, ["a", "b"])
     result, raised = engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
     raises = engine.flag_bytes(raised)
-    numbers = engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64)
+    numbers = engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64, wide=True)
     any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
     loop = engine.loops().comparison(relation, signalling, raised is not None)
 
@@ -65,7 +65,7 @@ def le(a: Any, b: Any, fmt: Format | str, *, signalling: bool = True, **options:
 
 
 def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options, flushes: bool = True) -> Result:
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     call = Call(options, fmt, uses=engine.uses_of(name))
     call.draws_nothing()
     operands = [check_codes(a, fmt, "a"), check_codes(b, fmt, "b")]

@@ -863,8 +863,12 @@ def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) 
     return calls.results(codes, flags, int(seen), shape, each)
 
 
+BY_INTEGERS = {"fmod", "modulo", "floor_divide"}
+"""Those that serve wide formats."""
+
+
 def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Options) -> Result:
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=name in BY_INTEGERS, what=name)
     found = _straight(name, tuple(operands.values()), fmt, options)
     if found is not None:
         return found

@@ -49,7 +49,7 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
     >>> encode([0.1, 65519.99, 65520], "float16")
     (array([11878, 31743, 31744], dtype=uint16), array([1, 1, 5], dtype=uint8))
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     found = calls.conversion(x, fmt, options)
     if found is not None:
         return found
@@ -59,6 +59,8 @@ def encode(x: Any, fmt: Format | str, **options: Unpack[Options]) -> Result:
         return elementwise.encoded(x, fmt, options)
     array, name, source, more = source_codes(x)
     call = Call(options, fmt, name, engine.CONVERSIONS)
+    if more is not None and fmt.wide:
+        return call.run("convert_exact", _exact_words(x), ["x", "x", "x"], FLOAT64, fmt)
     work = None if more is None or not call.settings.rounding.draws else engine.drawn_more(more)
     return call.run("convert", [array], ["x"], source, fmt, work=work)
 
@@ -80,7 +82,7 @@ def decode(codes: Any, fmt: Format | str) -> Any:
     >>> decode(0x7BFF, "float16")
     np.float64(65504.0)
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if on_device(codes):
         from softfloat.cuda import elementwise
 
@@ -98,7 +100,7 @@ def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[
     >>> convert(0x7BFF, "float16", "float8_e4m3fn", overflow="saturate")
     (np.uint8(126), np.uint8(5))
     """
-    src, dst = check_format(src, "src"), check_format(dst, "dst")
+    src, dst = check_format(src, "src", wide=True), check_format(dst, "dst", wide=True)
     found = calls.between(codes, src, dst, options)
     if found is not None:
         return found
@@ -166,6 +168,30 @@ def _odd_float(x: Any) -> tuple[float, float]:
     raise TypeError(f"x must be numbers: int, float, Fraction or bool, got {type(x).__name__}")
 
 
+def _exact_words(x: Any) -> list[np.ndarray[Any, Any]]:
+    """Numbers of any size as the three words of the wide loops' `convert_exact`."""
+    array = np.array(np.asarray(x).tolist() if hasattr(x, "__array__") else x, dtype=object)
+    words = [_exact_word(value) for value in array.ravel().tolist()]
+    columns = zip(*words, strict=True)
+    kinds = np.uint64, np.uint64, np.int64
+    return [np.array(column, kind).reshape(array.shape) for column, kind in zip(columns, kinds, strict=True)]
+
+
+def _exact_word(x: Any) -> tuple[int, int, int]:
+    if isinstance(x, (float, np.floating)):
+        return int(np.float64(x).view(np.uint64)), 0, 1
+    exact = Fraction(int(x) if isinstance(x, np.generic) else x)
+    if not exact:
+        return 0, 0, 0
+    magnitude = abs(exact)
+    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
+    scale = 126 - exponent
+    numerator, denominator = magnitude.numerator << max(scale, 0), magnitude.denominator << max(-scale, 0)
+    word, rest = divmod(numerator, denominator)  # of 126 or 127 bits
+    word = word << 1 | (rest != 0)
+    return word >> 64, word & (1 << 64) - 1, 4 * exponent + 2 * (exact < 0)
+
+
 def _integers_to_odd(array: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], np.ndarray[Any, Any] | None]:
     """Integers as float64; those of more than 53 bits rounded to odd, and the rest."""
     if array.dtype.itemsize < 8:
@@ -211,7 +237,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     >>> to_integer([0x4100, 0x7E00], "float16", "int8")
     (array([  2, 127], dtype=int8), array([ 1, 16], dtype=uint8))
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     call = Call(options, fmt, uses=engine.uses_of("to_integer"))
     array = check_codes(codes, fmt, "codes")
     try:
@@ -236,7 +262,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
     rule = Rule(
         rounding=as_rounding(settings.rounding), daz=settings.daz, sr_method=settings.sr_method, random_width=width
     )
-    numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64, wide=True)
     loop = engine.loops().to_integer(drawn, raised is not None)
     limits = engine.integer_limits(wanted, settings, check_boolean("exact", exact))
 

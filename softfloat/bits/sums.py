@@ -67,8 +67,8 @@ def check_formats(fmt: Any) -> tuple[Format, Format]:
     if isinstance(fmt, (tuple, list)):
         if len(fmt) != 2:
             raise ValueError(f"fmt must be a format or a pair of them, got {len(fmt)}")
-        return check_format(fmt[0], "fmt[0]"), check_format(fmt[1], "fmt[1]")
-    one = check_format(fmt)
+        return check_format(fmt[0], "fmt[0]", wide=True), check_format(fmt[1], "fmt[1]", wide=True)
+    one = check_format(fmt, wide=True)
     return one, one
 
 
@@ -96,7 +96,9 @@ class Contraction:
     ) -> None:
         self.formats, self.accumulator = formats, check_accumulator(accumulator)
         self.output = (
-            self.accumulator.output(*formats) if out_format is None else check_format(out_format, "out_format")
+            self.accumulator.output(*formats)
+            if out_format is None
+            else check_format(out_format, "out_format", wide=True)
         )
         self.call = Call(options, self.output)
         self.count = check_boolean("count", count)
@@ -461,7 +463,7 @@ def _summed(
     codes: Any, fmt: Format | str, accumulator: Accumulator, axis: int | None, cumulative: bool,
     out_format: Format | str | None, count: bool, options: Options,
 ) -> Any:  # fmt: skip
-    one = check_format(fmt)
+    one = check_format(fmt, wide=True)
     if count is False:
         straight = small.cumulative if cumulative else small.total
         found = straight(codes, one, accumulator, axis, out_format, options)
@@ -627,6 +629,8 @@ def join_segments(
     if position is not None and position.segment is not None:
         raise ValueError("position names a segment, and all are joined; accepted: one with segment=None")
     planned = contraction.program(k)
+    if planned.wide:
+        raise ValueError("join_segments has no sums of wide formats; accepted: whole sums by matmul, vecdot and sum")
     outputs = contraction.outputs(shape, range(len(shape))) or Outputs(shape, Position().place(shape))
     if planned.draws:
         contraction.check_addresses(outputs.reach, planned.length)

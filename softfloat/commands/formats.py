@@ -14,7 +14,7 @@ from softfloat.commands.output import console as _console
 from softfloat.commands.output import grid
 from softfloat.commands.output import print_json as _print_json
 from softfloat.commands.reproduce import WIDE
-from softfloat.formats import ROSTER, Format
+from softfloat.formats import NAMED, Format
 from softfloat.markup import general
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def add_parsers(commands: Any) -> None:
         help="compare formats: layout, range, precision, special values",
         description="Compares formats: fields, precision, exponents, largest and smallest numbers, how infinities and "
         "NaN are coded; and block formats: element, scale, elements to a scale.",
-        epilog=f"formats: {', '.join(ROSTER)}; block formats: {', '.join(BLOCK_ROSTER)}",
+        epilog=f"formats: {', '.join(NAMED)}; block formats: {', '.join(BLOCK_ROSTER)}",
     )
     names = "these alone (default: all named formats)"
     formats.add_argument("--format", "-f", type=any_format_name, nargs="+", action="extend", metavar="NAME", help=names)
@@ -37,7 +37,7 @@ def add_parsers(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    chosen = list(dict.fromkeys(options.format or [*ROSTER.values(), *BLOCK_ROSTER.values()]))
+    chosen = list(dict.fromkeys(options.format or [*NAMED.values(), *BLOCK_ROSTER.values()]))
     formats = [fmt for fmt in chosen if isinstance(fmt, Format)]
     block_formats = [fmt for fmt in chosen if isinstance(fmt, BlockFormat)]
     if options.json:

@@ -21,7 +21,7 @@ from softfloat.engine.elementwise import NO_CODES, Job, carrier_for
 from softfloat.engine.options import CONVERSIONS, Call, Options
 from softfloat.engine.parameters import is_unusual, rule_for, way_of
 from softfloat.environments import Settings
-from softfloat.formats import ROSTER, Format
+from softfloat.formats import ROSTER, Format, refuse_wide
 from softfloat.kernels import loops, spec
 from softfloat.kernels.carrier import decode, source_of
 from softfloat.kernels.jit import cut
@@ -221,6 +221,8 @@ def run(
     operation: str, operands: Mapping[str, Any], read: Format, fmt: Format, call: Call, extra: float = 0.0
 ) -> tuple[Any, Any]:
     """An elementwise operation on codes of `read` that lie on a GPU: (codes, flags) there, or with flags="any" an integer."""
+    for one in (read, fmt):
+        refuse_wide(one, "fmt", f"{operation} on a GPU")
     arrays, shape = library_of(operands.values()), shape_of(operands)
     with arrays.current():
         return _run(operation, arrays, shape, laid_out(arrays, operands, read, shape), read.spec, fmt, call, extra)

@@ -22,7 +22,7 @@ from softfloat.engine import parameters
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import Numbers, fits_narrow_carrier, is_unusual, way_of
 from softfloat.engine.programs import Program, Site
-from softfloat.formats import Format
+from softfloat.formats import Format, refuse_wide
 from softfloat.kernels import arith, loops
 from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING
 from softfloat.kernels.carrier import decode, is_signalling, source_of
@@ -517,6 +517,8 @@ def check_served(planned: Program) -> None:
         Naming what is not done on a GPU.
     """
     how = planned.accumulator
+    for fmt in (*planned.formats, *(site.format for site in planned.sites.values())):
+        refuse_wide(fmt, "fmt", "a sum on a GPU")
     one_by_one = planned.kind in (FUSED, ROUNDED) and planned.block == 1 and planned.index is None and planned.is_plain
     apart = how.tree or how.chains > 1 or how.reduction or planned.stores.any() or planned.closes.any()
     if not one_by_one or apart:

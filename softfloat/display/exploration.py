@@ -30,7 +30,7 @@ from softfloat.display.inspection import inspect_code, inspect_number, inspectio
 from softfloat.display.numbers import check_typed, exact_decimal, parse_value
 from softfloat.display.summation import sum_in_steps
 from softfloat.environments import Overflow, Rounding, Tininess, as_rounding
-from softfloat.formats import ROSTER, Format, bit_fields, code_text, format_facts
+from softfloat.formats import ROSTER, Format, bit_fields, check_format, code_text, format_facts
 from softfloat.status import Flags
 
 __all__ = ["EVENTS", "act", "check_state", "hardware", "offered", "own", "start", "view"]
@@ -122,7 +122,7 @@ def start(fmt: Format | str = "float8_e4m3fn", value: object = 0.1) -> State:
     ValueError, TypeError
         Naming the argument and the accepted values.
     """
-    fmt = Format.from_name(fmt)
+    fmt = check_format(Format.from_name(fmt), "format", what="the explorer")
     names = list(offered(fmt))
     settings = {"rounding": "nearest_even", "overflow": "infinity", "tininess": "after", "sr_bits": 8, "random_bits": 0}
     state: State = {"format": _parameters(fmt), **settings, "operation": "add"}
@@ -309,6 +309,7 @@ def _format(state: State, event: Mapping[str, Any]) -> None:
     """What was typed is rounded to the new format; where the code was changed since, the code's value."""
     value, old = event["value"], format_of(state)
     fmt = Format(**value) if isinstance(value, Mapping) else Format.from_name(value)
+    check_format(fmt, "format", what="the explorer")
     texts = []
     for operand in state["operands"]:
         number = isinstance(parse_value(operand["typed"]), int)

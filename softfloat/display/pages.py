@@ -39,7 +39,7 @@ def page_data() -> dict[str, Any]:
     }
     return {
         "roster": {name: _parameters(fmt) for name, fmt in ROSTER.items()},
-        "aliases": ALIASES,
+        "aliases": {name: fmt for name, fmt in ALIASES.items() if fmt in ROSTER},
         "own": own,
         "hardware": {name: _accumulator(x) for name, x in exploration.hardware().items()},
         "blocks": _blocks(),

@@ -17,7 +17,7 @@ PLAIN = Rule()
 def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN, carrier: type = np.float64) -> Codes:
     """The values of codes, of their shape; `rule` says whether subnormals count as zeros. A narrower `carrier` must hold them."""
     values: Codes = np.empty(codes.size, carrier)
-    numbers = parameters.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    numbers = parameters.numbers(fmt.spec, fmt.spec, rule, CARRIER64, wide=True)
     flat = arguments.flattened(codes)
 
     def work(start: int, stop: int) -> int:

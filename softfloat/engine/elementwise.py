@@ -29,6 +29,8 @@ from softfloat.engine.parameters import (
     rule_for,
     singles,
     way_of,
+    wide,
+    wide_blocks,
 )
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
@@ -64,8 +66,18 @@ NOTHING_MORE, ALL_KNOWN = flattened(np.empty(0)), np.empty(0, np.bool_)
 # -- running ---------------------------------------------------------------------------------------------------------
 
 NO_CODES = np.empty(0, np.uint8)
+WORTH_BLOCKS = 1 << 10
+"""Elements of a call from which on blocks are looked at, each with a loop of its own for its mode."""
+NOTHING_DRAWN = Draw(0, 0, 52, NO_BITS)
 WIDE_OPERATIONS = {"remainder", "hypot", "fmod", "modulo", "floor_divide"}
 """Operations that the narrow carrier does not have."""
+
+
+@lru_cache(maxsize=1024)
+def goes_wide(operation: str, source: FormatSpec, fmt: FormatSpec) -> bool:
+    """Whether an operation goes by integers."""
+    read = source == FLOAT64 and operation in ("convert", "given")
+    return spec.is_wide(fmt) or (spec.is_wide(source) and not read)
 
 
 @dataclass(frozen=True)
@@ -82,6 +94,12 @@ class Job:
     each: bool
     extra: float
     drawn: Draw | None
+    narrowed: bool = False  # operands are float64 codes of narrower formats' numbers
+
+    @property
+    def wide(self) -> bool:
+        """Whether no carrier serves the format, or the operands; float64 numbers are read on their way to any."""
+        return not self.narrowed and goes_wide(self.operation, self.source, self.fmt)
 
     def operands_for(self, carrier: Carrier) -> tuple[Codes, Codes, Codes]:
         """Operands a, b, c; those the operation does not take repeat the last.
@@ -89,7 +107,7 @@ class Job:
         Codes as wide as the carrier become the signed integers that the carrier's bits are.
         """
         flat = self.operands
-        if carrier is CARRIER64 and self.source is FLOAT64:
+        if carrier is CARRIER64 and self.source == FLOAT64:
             flat = [x.view(np.int64) for x in flat]
         elif carrier is CARRIER32 and self.source == FLOAT32:
             flat = [x.view(np.int32) for x in flat]
@@ -121,21 +139,26 @@ def run(
     position: Position | None = None,
     extra: float = 0.0,
     work: Callable[[Job], Work] | None = None,
+    narrowed: bool = False,
 ) -> tuple[Any, Any]:
-    """One elementwise operation from codes of `source_spec` to codes of `fmt`; `work` says how, if not by a loop of its own."""
+    """One elementwise operation from codes of `source_spec` to codes of `fmt`; `work` says how, if not by a loop of its own.
+
+    `narrowed`: operands are float64 codes of narrower formats' numbers.
+    """
     flat, shape = broadcast(operands, names)
     check_block(operation, position, shape)
     read = operands if random_bits is None else [*operands, np.asarray(random_bits)]
     result, raised = outputs(out, flags, shape, fmt.dtype, read)
     raises = flag_bytes(raised)
-    drawn = None
+    drawn, converts = None, operation.startswith("convert")
     if settings.rounding.draws:
         drawn = draw(settings, random_bits, stream, shape, position)
-        rule = rule_for(settings, fmt, operation == "convert", drawn.width, bool(drawn.handed.size))
+        rule = rule_for(settings, fmt, converts, drawn.width, bool(drawn.handed.size))
     else:
         refuse_random_bits(settings, random_bits)
-        rule = rule_for(settings, fmt, operation == "convert")
-    job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, raised is not None, extra, drawn)
+        rule = rule_for(settings, fmt, converts)
+    each = raised is not None
+    job = Job(operation, source_spec, fmt.spec, rule, flat, result.flat, raises, each, extra, drawn, narrowed)
     whole = (work or way)(job)
     return finished(result, raised, share(result.flat.size, whole if drawn is None else drawn.cut(whole)))
 
@@ -176,6 +199,8 @@ def way(job: Job) -> Work:
 
 def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
+    if job.wide:
+        return _wide_blocks_work if _has_wide_blocks(job) else _wide_work
     if not FAST or fast().jit.DISABLED:
         return _plain_work if job.drawn is None else _drawn_work
     if _has_pairs(job):
@@ -366,6 +391,75 @@ def _fast_work(family: str, job: Job) -> Work:
     return _direct_work(_fast(family, job), job)
 
 
+# -- formats beyond the carriers -----------------------------------------------------------------------------------------
+
+
+def _words(x: Codes) -> Codes:
+    """Codes as the wide loops take them: signed and of 64 bits, so that one loop of each operation serves all formats."""
+    return x.view(np.int64) if x.itemsize == 8 else x.astype(np.int64)
+
+
+def _by_integers(job: Job) -> Callable[[Sequence[Codes], Codes, Codes, tuple[Any, ...]], int]:
+    """What does some elements: run(operands, codes, flags, address of their random bits) -> flags OR-ed together, 0 where each has its own."""
+    if job.rule.projection != "ieee":
+        raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
+    loop = wide().elementwise(job.operation)
+    known = float(job.extra), *numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
+
+    def run_words(operands: Sequence[Codes], codes: Codes, flags: Codes, address: tuple[Any, ...]) -> int:
+        words = [_words(x) for x in operands]
+        made = codes.view(np.int64) if codes.itemsize == 8 else np.empty(codes.size, np.int64)
+        raised = flags if job.each else np.empty(codes.size, np.uint8)
+        loop(words[0], words[min(1, len(words) - 1)], words[-1], made, raised, *known, *address)
+        if codes.itemsize < 8:
+            codes[:] = made
+        return 0 if job.each else int(np.bitwise_or.reduce(raised, initial=0))
+
+    return run_words
+
+
+def _wide_work(job: Job) -> Work:
+    """The work of the wide loops."""
+    ready, drawn = _by_integers(job), job.drawn or NOTHING_DRAWN
+
+    def work(start: int, stop: int) -> int:
+        span = slice(start, stop)
+        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
+        return int(ready([x[span] for x in job.operands], job.codes[span], job.raises[span], address))
+
+    return work
+
+
+def _has_wide_blocks(job: Job) -> bool:
+    """Whether the CPU computes in the format, and the mode is one that its results lead to."""
+    if (
+        not quick()
+        or job.codes.size < WORTH_BLOCKS
+        or not job.source == job.fmt == FLOAT64
+        or job.operation == "convert"
+    ):
+        return False
+    mode, blocks = job.rule.rounding.name.lower(), wide_blocks()
+    served = blocks.EXACT if job.drawn is not None else blocks.OPERATIONS
+    return job.rule.restated and mode in blocks.ROUNDERS and job.operation in served
+
+
+def _wide_blocks_work(job: Job) -> Work:
+    """The work of blocks of ordinary numbers in float64, all others by the wide loops."""
+    loop = wide_blocks().elementwise(job.operation, job.rule.rounding.name.lower())
+    a, b = (_words(x) for x in (job.operands[0], job.operands[-1]))
+    codes, raises, each, drawn = _words(job.codes), job.raises, job.each, job.drawn or NOTHING_DRAWN
+    flag_bits = wide_blocks().FLAG_BITS
+
+    def some(start: int, stop: int) -> tuple[int, int]:
+        span = slice(start, stop)
+        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
+        found = int(loop(a[span], b[span], codes[span], raises[span], each, *address))
+        return found >> flag_bits, found & ((1 << flag_bits) - 1)
+
+    return _as_far_as_served(some, _wide_work(job), wide_blocks().BLOCK)
+
+
 # -- blocks of ordinary operands -------------------------------------------------------------------------------------
 
 
@@ -531,6 +625,13 @@ def prepared(
     read = source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", settings.random_width if drawn else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
+    if job.wide:
+        by_integers, place = _by_integers(job), draw(settings, None, 0, ()) if drawn else NOTHING_DRAWN
+
+        def ready_wide(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
+            return by_integers([a, b, c], codes, flags, (place.key, np.uint64(stream), 0, NO_BITS, place.width))
+
+        return ready_wide
     if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
         return None
     if drawn:
@@ -541,7 +642,7 @@ def prepared(
 
         def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
             results = np.empty_like(codes) if in_place else codes  # a tile that is done again reads its operands again
-            if read is FLOAT64:
+            if read == FLOAT64:
                 a = b = c = a.view(np.int64)
             seen = loop(a, b, c, results, flags, *known, address.key, np.uint64(stream), 0, NO_BITS, address.width)
             if in_place:
@@ -551,8 +652,8 @@ def prepared(
         return ready_drawn
     family = fast_family(operation, read, fmt.spec, rule) if fast else ""
     direct, settled, carrier = _fast(family, job) if family else _plain(job)
-    if read is FLOAT64 or (carrier is CARRIER32 and read == FLOAT32):
-        signed = np.int64 if read is FLOAT64 else np.int32
+    if read == FLOAT64 or (carrier is CARRIER32 and read == FLOAT32):
+        signed = np.int64 if read == FLOAT64 else np.int32
 
         def ready_viewed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
             a = a.view(signed)

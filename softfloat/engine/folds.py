@@ -29,12 +29,14 @@ SOME_ROWS = 1 << 18
 """Steps that are kept at a time where only the last one is wanted."""
 
 
-def serves(operation: str, codes: Codes, settings: Settings) -> bool:
+def serves(operation: str, codes: Codes, fmt: Format, settings: Settings) -> bool:
     """Whether `fold` is for this: codes as `fold` takes them."""
     if not elementwise.quick() or codes.shape[0] < 3 or not codes.shape[1]:
         return False
     if operation in EXTREMA:
         return True
+    if fmt.wide:
+        return False
     if loops().OPERATIONS.get(operation, (None, 0))[1] != 2 or operation == "given":
         return False
     return not settings.rounding.draws or settings.generator == "philox4x32"
@@ -90,7 +92,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     if operation in EXTREMA and not rule.daz and not has_nan(codes, fmt):
         return _extremes(operation, codes, fmt, keep)
     half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS
-    if operation not in EXTREMA and codes.shape[1] > (NARROW_HALVES if half else NARROW):
+    if operation not in EXTREMA and (fmt.wide or codes.shape[1] > (NARROW_HALVES if half else NARROW)):
         return _by_rows(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
     if half:
@@ -103,7 +105,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
         loop = loops().folding_extremum(*EXTREMA[operation])
     else:
         loop = loops().folding(operation, way_of(rule, unusual), unusual, bool(rule.propagate))
-    integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier)
+    integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier, wide=operation in EXTREMA)
     known = floats.dtype.type(0), integers, floats
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))
     return steps, flags

@@ -171,7 +171,7 @@ class Job:
                 "form": form,
                 "takes": list(takes),
                 "gives": gives,
-                "limits": (0 if source is FLOAT64 else source.width) | int(fmt.has_nan) << 8,
+                "limits": (0 if source == FLOAT64 else source.width) | int(fmt.has_nan) << 8,
                 "tables": [*self.source(source), *self.target(fmt.spec, conversion, pair=pair)],
             }
         )

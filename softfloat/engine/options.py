@@ -205,6 +205,7 @@ class Call:
         fmt: Format,
         extra: float = 0.0,
         work: Callable[[elementwise.Job], elementwise.Work] | None = None,
+        narrowed: bool = False,
     ) -> tuple[Any, Any]:
         """An elementwise operation of the compiled floor."""
         return elementwise.run(
@@ -221,4 +222,5 @@ class Call:
             position=self.position,
             extra=extra,
             work=work,
+            narrowed=narrowed,
         )

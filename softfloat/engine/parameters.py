@@ -30,6 +30,22 @@ def loops() -> ModuleType:
 
 
 @cache
+def wide() -> ModuleType:
+    """Those of formats beyond the carriers, likewise."""
+    from softfloat.kernels import wide as module
+
+    return module
+
+
+@cache
+def wide_blocks() -> ModuleType:
+    """Blocks of ordinary numbers in float64, likewise."""
+    from softfloat.kernels import wide_blocks as module
+
+    return module
+
+
+@cache
 def singles() -> ModuleType:
     """Operations on float32 that the CPU rounds, likewise."""
     from softfloat.kernels import singles as module
@@ -77,17 +93,29 @@ Numbers = tuple[Codes, Codes]
 
 
 def packed(carrier: Carrier, *tuples: Any) -> Numbers:
-    """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach."""
+    """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach; codes of 64 bits are signed."""
     integer, real = (np.int32, np.float32) if carrier is CARRIER32 else (np.int64, np.float64)
     values = [x for numbers in tuples for x in numbers]
-    limits = np.iinfo(integer)
-    integers = [min(max(x, int(limits.min)), int(limits.max)) for x in values if not isinstance(x, float)]
+    limits = np.iinfo(np.int32)
+    integers = [x for x in values if not isinstance(x, float)]
+    if carrier is CARRIER32:
+        integers = [min(max(x, int(limits.min)), int(limits.max)) for x in integers]
+    else:
+        integers = [x - (1 << 64) if x >= 1 << 63 else x for x in integers]
     return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
 
 
 @lru_cache(maxsize=4096)
-def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Numbers:
-    """What decodes `source_spec`, and rounds into `fmt` under `rule`."""
+def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carrier, wide: bool = False) -> Numbers:
+    """What decodes `source_spec`, and rounds into `fmt` under `rule`; `wide` loops, and those that round nothing, take any format.
+
+    The others refuse wide formats here, if nothing did before.
+    """
+    if not wide and (spec.is_wide(fmt) or (spec.is_wide(source_spec) and source_spec != spec.FLOAT64)):
+        raise ValueError(
+            "formats of more than 8 exponent bits or 24 bits of precision, or with numbers outside 2^-400 ... 2^400, are not served here; "
+            "accepted: narrower ones; conversions, comparisons, arithmetic and sums in order of softfloat.bits take all"
+        )
     return packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
 
 
@@ -138,7 +166,11 @@ def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: in
         raise ValueError(
             f"overflow='nan' needs a format with a NaN, and {fmt} has none; accepted: 'infinity', 'saturate'"
         )
-    if settings.rounding is Rounding.STOCHASTIC:
+    if fmt.wide and settings.projection == "p3109":
+        raise ValueError(
+            f"projection='p3109' is not for results in {fmt.name}; accepted: 'ieee', or a format that is not wide"
+        )
+    if settings.rounding is Rounding.STOCHASTIC and not fmt.wide:
         check_reach(settings, fmt, random_width)
     return Rule(
         rounding=settings.rounding,
@@ -160,6 +192,10 @@ def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: in
 def check_reach(settings: Settings, fmt: Format, width: int) -> None:
     """Refuse more random bits than a way of stochastic rounding takes."""
     most = spec.SR_REACH - fmt.p
+    if settings.sr_method != "truncate" and most < 1:
+        raise ValueError(
+            f"sr_method must be 'truncate' here in {fmt}, whose numbers have {fmt.p} bits, got {settings.sr_method!r}"
+        )
     if settings.sr_method != "truncate" and width > most:
         raise ValueError(
             f"sr_bits must be 1 to {most} for sr_method={settings.sr_method!r} into {fmt}, got {width}"

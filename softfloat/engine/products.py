@@ -28,6 +28,7 @@ from softfloat.engine import (
     unit_ways,
     units,
     ways,
+    wide_sums,
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
@@ -63,6 +64,9 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
 
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
+    if planned.wide:
+        wide_sums.run(problem, planned, key_of(call), call.stream, results, cumulative, counting)
+        return
     if problem.scales is not None:
         _grid(problem, planned, call, results, cumulative, counting)
         return

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -88,6 +88,11 @@ class Program:
     def daz(self) -> bool:
         """Whether a subnormal operand may count as zero."""
         return any(rule.daz for rule in self.reading)
+
+    @cached_property
+    def wide(self) -> bool:
+        """Whether a format is beyond the carriers."""
+        return any(fmt.wide for fmt in (*self.formats, *(site.format for site in self.sites.values())))
 
     @property
     def kind(self) -> int:

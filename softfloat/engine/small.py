@@ -337,7 +337,9 @@ def product(
     if c is not None and not (_is_whole(c, accumulator.partials) and c.shape == shape):
         return None
     grid = Grid(count, rows, length, columns, c is not None)
-    output = accumulator.output(first, second) if output is None else check_format(output, "out_format")
+    output = accumulator.output(first, second) if output is None else check_format(output, "out_format", wide=True)
+    if accumulator.wide or first.wide or second.wide or output.wide:
+        return None
     plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
     if plan is None:
         asked_for, sizes = (accumulator, first, second, output, whole), small_draws.Sizes(rows, length, columns)
@@ -421,7 +423,9 @@ def cumulative(
         rows = np.moveaxis(codes, axis, 0)
     else:
         return None
-    output = output if output is None else check_format(output, "out_format")
+    output = output if output is None else check_format(output, "out_format", wide=True)
+    if accumulator.wide or fmt.wide or (output is not None and output.wide):
+        return None
     rule = _rule_of_sums(accumulator, fmt, output, asked[0], len(rows), elementwise.FAST)
     if rule is None:
         return None
@@ -454,7 +458,9 @@ def total(
     columns = math.prod(shape)
     if not columns or not length:
         return None
-    output = output if output is None else check_format(output, "out_format")
+    output = output if output is None else check_format(output, "out_format", wide=True)
+    if accumulator.wide or fmt.wide or (output is not None and output.wide):
+        return None
     plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
     if plan is None:
         drawn = _drawn_sums(laid_out, fmt, accumulator, output, columns, asked)

@@ -222,7 +222,7 @@ def _sums(
 def _steps(terms: Codes, fmt: Format, environment: Environment) -> tuple[Codes, int]:
     """(sums of the first 1, 2, 3 ... rows, flags). Row k is added in stream k - 1."""
     settings, streams = environment.settings.for_format(fmt.name), list(range(len(terms) - 1))
-    if folds.serves("add", terms, settings):
+    if folds.serves("add", terms, fmt, settings):
         steps, each = folds.fold("add", terms, fmt, settings, streams, True)
         return steps, int(np.bitwise_or.reduce(each))
     steps, raised = terms.copy(), 0

@@ -161,10 +161,10 @@ def refine(
     name = "softfloat.linalg.refine"
     check_choice("solver", solver, ("lu", "gmres"))
     check_switch("squeeze", squeeze)
-    working, factor = check_format(working, "working"), check_format(factor, "factor")
-    applied = check_format(apply, "apply") if apply is not None else factor if solver == "lu" else working
+    working, factor = check_format(working, "working", wide=True), check_format(factor, "factor", wide=True)
+    applied = check_format(apply, "apply", wide=True) if apply is not None else factor if solver == "lu" else working
     if residual not in ("exact", "twice"):
-        residual = check_format(residual, "residual")
+        residual = check_format(residual, "residual", wide=True)
     share = 2.0**-working.mantissa_bits if rtol is None else check_real("rtol", rtol, 0)
     a = _into(A.toarray() if hasattr(A, "toarray") else A, working)
     right = _into(b, working)

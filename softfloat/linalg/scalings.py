@@ -101,7 +101,7 @@ def squeeze(a: Any, fmt: Format | str, theta: float = 0.1) -> Squeezed:
     ------
     Higham, Pranesh and Zounon 2019, algorithm 2.4, whose mu is theta times the maximum itself.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if check_real("theta", theta, 0, above=True) > 1:
         raise ValueError(f"theta must be at most 1, got {theta}")
     scaled, r, c = equilibrate(_values(a, "softfloat.linalg.squeeze"))

@@ -57,7 +57,7 @@ def _formats(count: int, fmt: Format, options: dict[str, Any]) -> tuple[list[For
     if not options:
         return [fmt] * count, fmt
     names = [f"{name}_format" for name in ("b", "c")[: count - 1]] + ["out_format"]
-    *others, output = (check_format(options.pop(name, None) or fmt, name) for name in names)
+    *others, output = (check_format(options.pop(name, None) or fmt, name, wide=True) for name in names)
     return [fmt, *others], output
 
 

@@ -51,11 +51,13 @@ def _nvidia_nan(value: Value, origin: str, fmt: Format, rules: Options) -> int |
     """The code that PTX's cvt makes of a NaN where it is not NVIDIA's one NaN, as read off H100 and H200; None where it is.
 
     .f32.bf16 moves the bits, .rna.tf32.f32 cuts the last 13 off, unseen: no bit of a payload left, infinity. From .f64 the first bits of the
-    payload come along, and the NaN is quiet.
+    payload come along, to .f64 all of them, and the NaN is quiet.
     """
     cut = (origin, fmt.name) == ("bfloat16", "float32")
     cut = cut or ((origin, fmt.name) == ("float32", "tfloat32") and rules.rounding is Rounding.NEAREST_AWAY)
-    if not cut and (origin != "float64" or fmt.name not in ("float16", "bfloat16", "float32")):
+    narrow = ("float16", "bfloat16", "float32")
+    kept = (origin == "float64" and fmt.name in narrow) or (origin in narrow and fmt.name == "float64")
+    if not (cut or kept):
         return None
     quiet_bit = Fraction(0 if value.signalling and cut else 1, 2)
     fraction = math.floor((quiet_bit + value.payload / 2) * 2**fmt.mantissa_bits)

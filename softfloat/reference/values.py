@@ -43,9 +43,9 @@ ROOT_BITS = (
     128  # a root between two numbers this precise is on one side of every candidate, tie and stochastic threshold
 )
 
-SETTLED_BITS = 96
+SETTLED_BITS = 128
 """Numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold of a stochastic rounding: these have
-at most 24 + 52 + 2 bits, of a precision, of random numbers, and of halves of both."""
+at most 53 + 52 + 2 bits, of a precision, of random numbers, and of halves of both."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -357,9 +357,9 @@ def by_name(function: Callable[..., Any]) -> Callable[..., Any]:
         given = list(arguments)
         for i, name in places.items():
             if i < len(given):
-                given[i] = check_format(given[i], name)
+                given[i] = check_format(given[i], name, wide=True)
             elif name in options:
-                options[name] = check_format(options[name], name)
+                options[name] = check_format(options[name], name, wide=True)
         return function(*given, **options)
 
     return named

@@ -67,24 +67,24 @@ def _signed(magnitudes: Strategy, fmt: Format) -> Strategy:
 
 def codes(fmt: Format | str) -> Strategy:
     """Any code of a format, the edges often: int."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return st.one_of(edges(fmt), st.integers(0, (1 << fmt.bits) - 1))
 
 
 def edges(fmt: Format | str) -> Strategy:
     """Codes at and next to zero, the smallest and largest numbers, powers of two, infinities and NaNs."""
-    return st.sampled_from(edge_codes(check_format(fmt)).tolist())
+    return st.sampled_from(edge_codes(check_format(fmt, wide=True)).tolist())
 
 
 def finite(fmt: Format | str) -> Strategy:
     """Codes of zeros and of finite numbers."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return _signed(st.integers(0, fmt.max_code), fmt)
 
 
 def normal(fmt: Format | str) -> Strategy:
     """Codes of normal numbers."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return _signed(st.integers(fmt.smallest_normal_code, fmt.max_code), fmt)
 
 
@@ -96,7 +96,7 @@ def subnormal(fmt: Format | str) -> Strategy:
     ValueError
         If the format has none.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if fmt.smallest_subnormal_code == fmt.smallest_normal_code:
         raise ValueError(f"fmt must have subnormal numbers, and {fmt} has none")
     return _signed(st.integers(fmt.smallest_subnormal_code, fmt.smallest_normal_code - 1), fmt)
@@ -104,7 +104,7 @@ def subnormal(fmt: Format | str) -> Strategy:
 
 def values(fmt: Format | str) -> Strategy:
     """Finite numbers of a format as Python floats."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return finite(fmt).map(lambda code: _float(code, fmt))
 
 
@@ -127,7 +127,7 @@ def arrays(fmt: Format | str, shape: Any = None, elements: Strategy | None = Non
     elements : strategy, optional
         Of codes; default `codes(fmt)`.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     wanted = extra.array_shapes(max_dims=3, max_side=8) if shape is None else shape
     return extra.arrays(fmt.dtype, wanted, elements=codes(fmt) if elements is None else elements)
 
@@ -144,7 +144,7 @@ def matrices(fmt: Format | str, rows: Any = None, columns: Any = None, elements:
 
 def soft_arrays(fmt: Format | str, shape: Any = None, elements: Strategy | None = None) -> Strategy:
     """SoftArrays; parameters as in `arrays`."""
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
 
     def made(found: Any) -> SoftArray:
         return from_codes(found, fmt)
@@ -157,7 +157,7 @@ def soft_arrays(fmt: Format | str, shape: Any = None, elements: Strategy | None 
 
 def formats(names: Sequence[str] | None = None) -> Strategy:
     """Formats of the roster, or those of the given names."""
-    return st.sampled_from([check_format(name) for name in (ROSTER if names is None else names)])
+    return st.sampled_from([check_format(name, wide=True) for name in (ROSTER if names is None else names)])
 
 
 def roundings(stochastic: bool = False) -> Strategy:
@@ -333,7 +333,7 @@ def near_ties(fmt: Format | str, operation: str, source: Format | str | None = N
     ValueError
         For other operations, and formats too small to aim in.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     if operation == "convert":
         if source is None or check_format(source, "source").p <= fmt.p:
             raise ValueError(f"source must be a format of more than {fmt.p} bits of precision, got {source}")

@@ -242,7 +242,8 @@ def test_conversions_follow_the_environment() -> None:
     assert str(env.status.flags) == "INEXACT|OVERFLOW" or "OVERFLOW" in env.status
     assert x.astype(SINGLE) is not x
     assert x.astype(SINGLE, copy=False) is x
-    assert x.astype("float64").dtype == np.float64
+    assert x.astype(np.float64).dtype == np.float64
+    assert x.astype("float64").format is softfloat.float64
     assert x.astype("int32").tolist() == [100000, 1]
     assert np.asarray(x, complex).tolist() == [1e5 + 0j, 1 + 2**-9 + 0j]
     with (

@@ -7,9 +7,9 @@ from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
+from softfloat.kernels.spec import EXPONENT_RANGE
 
 from softfloat import Format
-from softfloat.formats import EXPONENT_RANGE
 
 
 @cache

@@ -64,7 +64,7 @@ def as_number(value: Number | Format | str, argument: str = "format") -> Number:
         if name == "float64":
             return FLOAT64
     try:
-        fmt = check_format(value, argument)
+        fmt = check_format(value, argument, wide=True)
     except ValueError as error:
         raise ValueError(f"{error}; for conversions also float64, {', '.join(INTEGERS)}") from None
     return Number(fmt.name, "float", fmt.bits, fmt)

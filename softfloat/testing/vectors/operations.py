@@ -29,7 +29,7 @@ from softfloat.bits.operations import ELEMENTWISE
 from softfloat.blocks import BlockFormat
 from softfloat.checks import nearest
 from softfloat.environments import Environment, Rounding, as_rounding
-from softfloat.formats import ROSTER, Format
+from softfloat.formats import ROSTER, Format, refuse_wide
 from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
 from softfloat.testing.vectors.block_operations import (
     BLOCK_OPERATIONS,
@@ -484,6 +484,9 @@ def resolve(
     if not isinstance(format, (str, Format, Number)):
         raise TypeError(f"format must be a softfloat.Format or a name, got {format!r}; only vecdot takes a pair")
     source = as_number(format)
+    for argument, number in (("format", source), ("to", source if to is None else as_number(to, "to"))):
+        if number.format is not None:
+            refuse_wide(number.format, argument, f"vectors of {name}")
     if name != "convert" and source.kind != "float":
         raise ValueError(f"format must be one of at most 24 bits of precision for {name}, got {source.name}")
     if row.result == "target":
@@ -557,6 +560,7 @@ def _dot(
     for number in (first, second):
         if number.format is None:
             raise ValueError(f"format must be one of at most 24 bits of precision for vecdot, got {number.name}")
+        refuse_wide(number.format, "format", "vectors of vecdot")
     assert first.format is not None
     assert second.format is not None
     how, length = _summing(row, accumulator, 16 if length is None else length, environment)

@@ -1,0 +1,605 @@
+"""Formats of up to 11 exponent bits and 53 bits of precision, by integers: no carrier holds what their operations lead to.
+
+A number is unpacked into five parts:
+
+    (kind, negative, exponent, high, low)      (high * 2^64 + low) / 2^127 * 2^exponent
+
+`kind` is FINITE, INFINITE or NOT_A_NUMBER. The top bit of `high` is set but in zero, which is all zeros. Operands have 53 bits. The
+last bit of a result is sticky: it is set where anything below it is lost. A result has at least 107 bits before it: a precision, the
+52 random bits of a stochastic rounding, a half and one more. So `rounded` decides every mode by the integers alone.
+
+`Source` and `Target` are those of `carrier` and `rounding`, made for float64. Of their floats, thresholds count, which say what a
+mode takes up by sign and parity, and limits of what is tiny, which say whether anything below 2^emin is not. Codes are signed.
+"""
+
+from functools import cache
+
+import numpy as np
+
+from . import jit
+from .carrier import is_nan, is_signalling, propagated, source_of
+from .jit import kernel, leading_zeros
+from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction
+from .rounding import target_of
+
+FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
+ZERO, ONE, HALF_WORD, LOW_HALF, TOP = (np.uint64(x) for x in (0, 1, 32, 0xFFFFFFFF, 1 << 63))
+SPARE = np.uint64(11)  # bits of a word that a significand of 53 leaves
+FARTHEST = 4000  # binades from the smallest normal number: further than any code, and a code of 64 bits still
+
+
+# -- integers of 128 bits ------------------------------------------------------------------------------------------------
+
+
+@kernel
+def multiplied(a, b):
+    """a * b, by halves."""
+    low_a, high_a, low_b, high_b = a & LOW_HALF, a >> HALF_WORD, b & LOW_HALF, b >> HALF_WORD
+    least = low_a * low_b
+    middle = high_a * low_b + (least >> HALF_WORD)
+    other = low_a * high_b + (middle & LOW_HALF)
+    return high_a * high_b + (middle >> HALF_WORD) + (other >> HALF_WORD), (other << HALF_WORD) | (least & LOW_HALF)
+
+
+@kernel
+def shifted(high, low, count):
+    """Shifted right by a count from 0 on, and whether anything is lost."""
+    if count >= 128:
+        return ZERO, ZERO, (high | low) != ZERO
+    lost = ZERO
+    if count >= 64:
+        low, high, lost = high, ZERO, low
+        count -= 64
+    if count > 0:
+        right, left = np.uint64(count), np.uint64(64 - count)
+        lost = lost | (low << left)
+        low = (low >> right) | (high << left)
+        high = high >> right
+    return high, low, lost != ZERO
+
+
+@kernel
+def lowered(high, low, count):
+    """Shifted right; what is lost is sticky."""
+    high, low, lost = shifted(high, low, count)
+    return high, low | (ONE if lost else ZERO)
+
+
+@kernel
+def raised_bits(high, low, count):
+    """Shifted left by a count from 0 to 127."""
+    if count >= 64:
+        high, low = low, ZERO
+        count -= 64
+    if count > 0:
+        left, right = np.uint64(count), np.uint64(64 - count)
+        high = (high << left) | (low >> right)
+        low = low << left
+    return high, low
+
+
+@kernel
+def leading(high, low):
+    """Zeros before the first bit, of a number that is not 0."""
+    return leading_zeros(high) if high != ZERO else leading_zeros(low) + 64
+
+
+@kernel
+def finite(negative, exponent, high, low):
+    """A number whose bit of weight 2^exponent is the topmost of 128, set or not."""
+    if (high | low) == ZERO:
+        return FINITE, negative, np.int64(0), ZERO, ZERO
+    count = leading(high, low)
+    high, low = raised_bits(high, low, count)
+    return FINITE, negative, np.int64(exponent) - count, high, low
+
+
+@kernel
+def special(kind, negative):
+    """An infinity or NaN."""
+    return kind, negative, np.int64(0), ZERO, ZERO
+
+
+@kernel
+def exceeds(x, y):
+    """|x| > |y|, both finite and not 0."""
+    if x[2] != y[2]:
+        return x[2] > y[2]
+    return x[3] > y[3] if x[3] != y[3] else x[4] > y[4]
+
+
+# -- codes ---------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def unpacked(code, source):
+    """The five parts of a code."""
+    magnitude = code & source.magnitude_mask
+    negative = magnitude != code
+    if is_nan(code, source):
+        return special(NOT_A_NUMBER, negative)
+    if magnitude == source.infinity:
+        return special(INFINITE, negative)
+    fraction_bits = 52 - source.shift
+    field = magnitude >> fraction_bits
+    significand = magnitude & ((np.int64(1) << fraction_bits) - 1)
+    if source.hidden == 0 or field > 0:
+        significand |= np.int64(1) << fraction_bits
+    else:
+        field = field + 1
+        if source.flush_below > 0.0:
+            significand = np.int64(0)
+    exponent = field - (1023 - (source.rebias >> 52))  # of the significand's hidden bit
+    return finite(negative, exponent + 63 - fraction_bits, np.uint64(significand), ZERO)
+
+
+@kernel
+def takes_up(odd, high, low, negative, random, width, target):
+    """Whether the fraction (high * 2^64 + low) / 2^128 above an odd or even integer goes to the integer above."""
+    if target.stochastic != 0:
+        kept = high >> np.uint64(64 - width)
+        below, rest = high << np.uint64(width), low
+        if target.draw_half > 0.0 or target.draw_grid > 0.0:
+            tie = below == TOP and rest == ZERO and target.draw_grid > 0.0
+            if below >= TOP and (not tie or kept & ONE != ZERO):
+                kept = kept + ONE
+        return kept + random >= ONE << np.uint64(width)
+    if negative:
+        threshold = target.up_negative_odd if odd else target.up_negative_even
+    else:
+        threshold = target.up_positive_odd if odd else target.up_positive_even
+    if threshold > 1.0:
+        return False
+    if threshold < 0.5:
+        return (high | low) != ZERO
+    return high > TOP or (high == TOP and (low != ZERO or threshold == 0.5))
+
+
+@kernel
+def split(high, low, count):
+    """A number of 128 bits of which `count`, from 64 on, are a fraction: the integer, and the fraction at the top of 128 bits."""
+    if count > 128:
+        high, low = lowered(high, low, count - 128)
+        return ZERO, high, low
+    if count == 128:
+        return ZERO, high, low
+    if count == 64:
+        return high, low, ZERO
+    whole = high >> np.uint64(count - 64)
+    high, low = raised_bits(high, low, 128 - count)
+    return whole, high, low
+
+
+@kernel
+def rounded(x, random, width, target):
+    """(code, flags) of a number: the one rounding, as `rounding.assemble` and `assemble_unusual` have it for carrier values."""
+    kind, negative, exponent, high, low = x
+    zero = (kind == FINITE) & (high == ZERO)
+    if kind == NOT_A_NUMBER:
+        return target.nan, target.nan_flags
+    if (negative & (target.unsigned != 0) & ~zero) | (zero & (target.zeroless != 0)):
+        return target.nan, target.invalid
+    if kind == INFINITE:
+        return target.infinity_negative if negative else target.infinity_positive, target.infinity_flags
+    if zero:
+        return target.zero_sign if negative else target.none, target.none
+    bits = target.mantissa_bits
+    least = target.lowest_exponent - 1023
+    low_range = exponent < least
+    cut = (127 - exponent + target.lowest_quantum - 1023) if low_range else 127 - bits
+    whole, fraction, rest = split(high, low, cut)
+    up = takes_up(whole & ONE != ZERO, fraction, rest, negative, random, width, target)
+    count = whole + ONE if up else whole
+    tiny = low_range
+    limit = target.tiny_negative if negative else target.tiny_positive
+    if low_range and exponent == least - 1 and limit < target.smallest_normal:
+        nearby, part, other = split(high, low, 127 - bits)
+        up = takes_up(nearby & ONE != ZERO, part, other, negative, random, width, target)
+        tiny = nearby + (ONE if up else ZERO) < ONE << np.uint64(bits + 1)
+    flushed = tiny & (target.ftz != 0)
+    inexact = ((fraction | rest) != ZERO) | flushed
+    if low_range:
+        magnitude = count << np.uint64(bits) if target.lowest_quantum == target.lowest_exponent else count
+    else:
+        magnitude = (np.uint64(min(exponent - least, FARTHEST)) << np.uint64(bits)) + count
+    magnitude = ZERO if flushed else magnitude
+    flags = (target.tiny_inexact if tiny else target.inexact) if inexact else target.none
+    if magnitude > np.uint64(target.largest):
+        return target.overflow_negative if negative else target.overflow_positive, target.overflow_flags
+    base = np.uint64(target.code_base)
+    code = np.int64(magnitude - base if magnitude > base else ZERO)
+    if negative:
+        code |= target.sign if code != 0 else target.zero_sign
+    return code, flags
+
+
+# -- operations: (number, flags of the operation itself) --------------------------------------------------------------------
+
+
+@kernel
+def negated(x):
+    """-x."""
+    return x[0], not x[1], x[2], x[3], x[4]
+
+
+@kernel
+def identity(x, y, z, extra, random, width, target):
+    """x itself: a conversion."""
+    return x, target.none
+
+
+@kernel
+def summed(x, y, target):
+    """x + y."""
+    if x[0] != FINITE or y[0] != FINITE:
+        if x[0] == NOT_A_NUMBER or y[0] == NOT_A_NUMBER or (x[0] == y[0] and x[1] != y[1]):
+            return special(NOT_A_NUMBER, False)
+        return x if x[0] == INFINITE else y
+    if x[3] == ZERO or y[3] == ZERO:
+        if x[3] != ZERO:
+            return x
+        if y[3] != ZERO:
+            return y
+        return finite((x[1] or y[1]) if target.downward != 0 else (x[1] and y[1]), 0, ZERO, ZERO)
+    if exceeds(y, x):
+        x, y = y, x
+    _, negative, exponent, high, low = x
+    other, rest = lowered(y[3], y[4], exponent - y[2])
+    if x[1] == y[1]:
+        total = low + rest
+        carried = ONE if total < low else ZERO
+        upper = high + other
+        above = upper < high
+        upper = upper + carried
+        if above or (carried != ZERO and upper == ZERO):
+            upper, total = lowered(upper, total, 1)
+            return FINITE, negative, exponent + 1, upper | TOP, total
+        return FINITE, negative, exponent, upper, total
+    total = low - rest
+    upper = high - other - (ONE if rest > low else ZERO)
+    if (upper | total) == ZERO:
+        return finite(target.downward != 0, 0, ZERO, ZERO)
+    return finite(negative, exponent, upper, total)
+
+
+@kernel
+def add(x, y, z, extra, random, width, target):
+    """x + y."""
+    return summed(x, y, target), target.none
+
+
+@kernel
+def sub(x, y, z, extra, random, width, target):
+    """x - y."""
+    return summed(x, negated(y), target), target.none
+
+
+@kernel
+def product(x, y):
+    """x * y: exact."""
+    negative = x[1] != y[1]
+    if x[0] != FINITE or y[0] != FINITE:
+        none = (x[0] == FINITE and x[3] == ZERO) or (y[0] == FINITE and y[3] == ZERO)
+        if none or x[0] == NOT_A_NUMBER or y[0] == NOT_A_NUMBER:
+            return special(NOT_A_NUMBER, False)
+        return special(INFINITE, negative)
+    high, low = multiplied(x[3], y[3])
+    return finite(negative, x[2] + y[2] + 1, high, low)
+
+
+@kernel
+def mul(x, y, z, extra, random, width, target):
+    """x * y."""
+    return product(x, y), target.none
+
+
+@kernel
+def fma(x, y, z, extra, random, width, target):
+    """x * y + z."""
+    xy = product(x, y)
+    invalid = (xy[0] == NOT_A_NUMBER) & (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER)
+    return summed(xy, z, target), target.product_invalid if invalid else target.none
+
+
+@kernel
+def digit(rest, divisor, count):
+    """(`count` bits of a quotient, what is left), rest < divisor < 2^53, count <= 11."""
+    rest = rest << np.uint64(count)
+    found = rest // divisor
+    return found, rest - found * divisor
+
+
+@kernel
+def quotient(x, y):
+    """x / y of finite numbers that are not 0, and what is left, in units of y's last place: 128 bits, cut."""
+    a, b, exponent = x[3] >> SPARE, y[3] >> SPARE, x[2] - y[2]
+    if a < b:
+        a = a << ONE
+        exponent = exponent - 1
+    high, rest = ONE, a - b
+    for _ in range(5):
+        found, rest = digit(rest, b, 11)
+        high = (high << np.uint64(11)) | found
+    found, rest = digit(rest, b, 8)
+    high, low = (high << np.uint64(8)) | found, ZERO
+    for _ in range(5):
+        found, rest = digit(rest, b, 11)
+        low = (low << np.uint64(11)) | found
+    found, rest = digit(rest, b, 9)
+    return exponent, high, (low << np.uint64(9)) | found, rest
+
+
+@kernel
+def unbounded_quotient(x, y, target):
+    """(whether x / y is settled by operands that are infinite, zero or NaN, the quotient, flags)."""
+    negative = x[1] != y[1]
+    settled = special(NOT_A_NUMBER, False)
+    if x[0] == NOT_A_NUMBER or y[0] == NOT_A_NUMBER or (x[0] == INFINITE and y[0] == INFINITE):
+        return True, settled, target.none
+    if x[0] == INFINITE:
+        return True, special(INFINITE, negative), target.none
+    if y[0] == INFINITE:
+        return True, finite(negative, 0, ZERO, ZERO), target.none
+    if y[3] == ZERO:
+        if x[3] == ZERO:
+            return True, settled, target.none
+        return True, special(INFINITE, negative), target.divbyzero
+    return x[3] == ZERO, finite(negative, 0, ZERO, ZERO), target.none
+
+
+@kernel
+def div(x, y, z, extra, random, width, target):
+    """x / y."""
+    settled, value, flags = unbounded_quotient(x, y, target)
+    if settled:
+        return value, flags
+    exponent, high, low, rest = quotient(x, y)
+    return finite(x[1] != y[1], exponent, high, low | (ONE if rest != ZERO else ZERO)), target.none
+
+
+@kernel
+def sqrt(x, y, z, extra, random, width, target):
+    """The square root, bit by bit: 57 of them, where nothing is drawn, else 110."""
+    if x[0] == NOT_A_NUMBER or (x[0] == FINITE and x[3] == ZERO):
+        return x, target.none
+    if x[1]:
+        return special(NOT_A_NUMBER, False), target.none
+    if x[0] == INFINITE:
+        return x, target.none
+    odd = x[2] & 1
+    radicand = x[3] if odd else x[3] >> ONE
+    root, rest = ZERO, ZERO
+    for _ in range(57):
+        rest = (rest << np.uint64(2)) | (radicand >> np.uint64(62))
+        radicand = radicand << np.uint64(2)
+        trial = (root << np.uint64(2)) | ONE
+        root = root << ONE
+        if rest >= trial:
+            rest = rest - trial
+            root = root | ONE
+    high, low, above, bits = ZERO, root, ZERO, 57
+    if target.stochastic != 0:
+        bits = 110
+        for _ in range(53):
+            above, rest = raised_bits(above, rest, 2)
+            trial_high, trial = raised_bits(high, low, 2)
+            trial = trial | ONE
+            high, low = raised_bits(high, low, 1)
+            if above > trial_high or (above == trial_high and rest >= trial):
+                above = above - trial_high - (ONE if trial > rest else ZERO)
+                rest = rest - trial
+                low = low | ONE
+    high, low = raised_bits(high, low, 128 - bits)
+    sticky = ONE if (above | rest) != ZERO else ZERO
+    return finite(False, (x[2] - odd) // 2, high, low | sticky), target.none
+
+
+@kernel
+def long_rest(x, y):
+    """(what x leaves of finite y != 0 after an integer quotient, in units of `exponent`, that quotient's last bit, y, exponent), as integers."""
+    a, b, distance = x[3] >> SPARE, y[3] >> SPARE, x[2] - y[2]
+    if distance < 0:
+        return a, ZERO, b << ONE, x[2]
+    last = a // b
+    rest = a - last * b
+    while distance > 0:
+        count = min(distance, 11)
+        last, rest = digit(rest, b, count)
+        distance -= count
+    return rest, last & ONE, b, y[2]
+
+
+@kernel
+def rest_undefined(x, y):
+    """Whether x and y leave no rest."""
+    return x[0] != FINITE or y[0] == NOT_A_NUMBER or (y[0] == FINITE and y[3] == ZERO)
+
+
+@kernel
+def cut_rest(x, y):
+    """x - n*y, n the quotient cut to an integer. A zero result has the sign of x."""
+    if rest_undefined(x, y):
+        return special(NOT_A_NUMBER, False)
+    if y[0] == INFINITE or x[3] == ZERO or x[2] < y[2]:
+        return x
+    rest, _, _, exponent = long_rest(x, y)
+    return finite(x[1], exponent, rest << SPARE, ZERO)
+
+
+@kernel
+def remainder(x, y, z, extra, random, width, target):
+    """IEEE remainder: n the integer nearest the quotient, ties to even. A zero result has the sign of x."""
+    if rest_undefined(x, y):
+        return special(NOT_A_NUMBER, False), target.none
+    if y[0] == INFINITE or x[3] == ZERO or x[2] < y[2] - 1:
+        return x, target.none
+    rest, last, divisor, exponent = long_rest(x, y)
+    negative = x[1]
+    if rest + rest > divisor or (rest + rest == divisor and last != ZERO):
+        rest, negative = divisor - rest, not negative
+    return finite(negative if rest != ZERO else x[1], exponent, rest << SPARE, ZERO), target.none
+
+
+@kernel
+def fmod(x, y, z, extra, random, width, target):
+    """`cut_rest`."""
+    return cut_rest(x, y), target.none
+
+
+@kernel
+def modulo(x, y, z, extra, random, width, target):
+    """x - floor(x/y)*y: `fmod`, plus y where the signs differ. A zero result has the sign of y."""
+    rest = cut_rest(x, y)
+    if rest[0] == NOT_A_NUMBER:
+        return rest, target.none
+    if rest[3] == ZERO:
+        return finite(y[1], 0, ZERO, ZERO), target.none
+    if x[1] == y[1]:
+        return rest, target.none
+    return y if y[0] == INFINITE else summed(rest, y, target), target.none
+
+
+@kernel
+def floor_divide(x, y, z, extra, random, width, target):
+    """floor(x/y): a negative quotient that is no integer is a magnitude rounded up."""
+    settled, value, flags = unbounded_quotient(x, y, target)
+    if settled:
+        if x[0] == INFINITE and not (y[0] == FINITE and y[3] == ZERO):
+            value = special(NOT_A_NUMBER, False)
+        if y[0] == INFINITE and x[0] == FINITE and x[3] != ZERO and value[1]:
+            value = finite(True, 0, TOP, ZERO)
+        return value, flags
+    negative = x[1] != y[1]
+    exponent, high, low, rest = quotient(x, y)
+    lost = rest != ZERO
+    if exponent < 0:
+        return finite(negative, 0, TOP if negative else ZERO, ZERO), target.none
+    if exponent <= 127:
+        high, low, cut = shifted(high, low, 127 - exponent)
+        if negative and (cut or lost):
+            low = low + ONE
+            high = high + (ONE if low == ZERO else ZERO)
+            if (high | low) == ZERO:
+                return finite(True, 128, TOP, ZERO), target.none
+        return finite(negative, 127, high, low), target.none
+    sticky = ONE if lost else ZERO
+    if negative and lost:
+        short = (
+            y[3] >> SPARE
+        ) - rest  # by how much of the divisor, in units of 2^(exponent - 127), the quotient falls short
+        far = exponent - 127
+        if far < 11 and (short << np.uint64(far)) < (y[3] >> SPARE):
+            low = low + ONE
+            high = high + (ONE if low == ZERO else ZERO)
+            if (high | low) == ZERO:
+                return finite(True, exponent + 1, TOP, ZERO), target.none
+            sticky = ZERO
+    return finite(negative, exponent, high, low | sticky), target.none
+
+
+@kernel
+def round_to_integral(x, y, z, extra, random, width, target):
+    """x rounded to an integer; `extra` is 1 to raise INEXACT where that changes x."""
+    if x[0] != FINITE or x[3] == ZERO or x[2] >= 52:
+        return x, target.none
+    whole, fraction, rest = split(x[3], x[4], 127 - x[2])
+    up = takes_up(whole & ONE != ZERO, fraction, rest, x[1], random, width, target)
+    changed = ((fraction | rest) != ZERO) & (extra != 0.0)
+    value = finite(x[1], 63, whole + ONE if up else whole, ZERO)
+    return value, target.inexact if changed else target.none
+
+
+OPERATIONS = {
+    "convert": (identity, 1),
+    "convert_exact": (identity, 1),
+    "add": (add, 2),
+    "sub": (sub, 2),
+    "mul": (mul, 2),
+    "div": (div, 2),
+    "remainder": (remainder, 2),
+    "fmod": (fmod, 2),
+    "modulo": (modulo, 2),
+    "floor_divide": (floor_divide, 2),
+    "sqrt": (sqrt, 1),
+    "round_to_integral": (round_to_integral, 1),
+    "fma": (fma, 3),
+}
+"""Name -> (function of numbers, number of operands).
+
+`convert_exact` reads a number of any size from three words: high and low bits, and 4 * exponent + 2 * sign; or, 1 more, a code alone.
+"""
+
+
+# -- loops ---------------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _element(operation):
+    """One element: codes in, (code, flags) out."""
+    operate, arity = OPERATIONS[operation]
+    to_integral, exact = operation == "round_to_integral", operation == "convert_exact"
+
+    @kernel
+    def element(code_a, code_b, code_c, extra, random, width, source, target):
+        if exact and code_c & 1 == 0:
+            x = finite(code_c & 2 != 0, code_c >> 2, np.uint64(code_a), np.uint64(code_b))
+            code_a = target.none
+        else:
+            x = unpacked(code_a, source)
+        y = unpacked(code_b, source) if arity > 1 else x
+        z = unpacked(code_c, source) if arity > 2 else x
+        value, raised = operate(x, y, z, extra, random, width, target)
+        number = (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER) & (z[0] != NOT_A_NUMBER)
+        signals = is_signalling(code_a, source)
+        if arity > 1:
+            signals = signals | is_signalling(code_b, source)
+        if arity > 2:
+            signals = signals | is_signalling(code_c, source)
+        code, flags = rounded(value, random, width, target)
+        if target.propagate != 0 and not number:
+            kept = raised == target.none
+            if arity > 2 and target.addend_first != target.none:
+                if kept or is_signalling(code_c, source):
+                    code = propagated(code_c, code_a, code_b, source, target)
+            elif kept:
+                code = propagated(
+                    code_a, code_b if arity > 1 else code_a, code_c if arity > 2 else code_a, source, target
+                )
+        if to_integral and flags == target.invalid and value[0] == FINITE:
+            raised = target.none
+        invalid = target.invalid if (value[0] == NOT_A_NUMBER) & (number | signals) else target.none
+        unordered = target.none if number else target.any_nan_signals
+        return code, raised | flags | invalid | unordered
+
+    return jit.referable(element, "wide", operation)
+
+
+@cache
+def elementwise(operation):
+    """The loop of one operation, under any rule.
+
+    loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width) on codes as int64. Random bits as in
+    `loops.elementwise_drawn`; what concerns them is for nothing where the rule draws none.
+    """
+    element = _element(operation)
+
+    def wide_loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width):
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        half_words, uniforms = np.empty(TILE, np.uint16), np.zeros(TILE, np.float64)
+        draws, scale = target.stochastic != 0, 2.0**width
+        for first in range(0, codes.size, TILE):
+            count = min(TILE, codes.size - first)
+            if draws and handed.size:
+                for i in range(count):
+                    uniforms[i] = unit_fraction(handed[first + i], width)
+            elif draws:
+                tile = (start + first) // TILE
+                fill_high(tile, half_words, uniforms, key, stream)
+                if width > 16:
+                    add_low(tile, uniforms, key, stream)
+                keep_bits(uniforms, width)
+            for i in range(count):
+                at, random = first + i, np.uint64(uniforms[i] * scale)
+                codes[at], flags[at] = element(a[at], b[at], c[at], extra, random, width, source, target)
+
+    return jit.compiled(wide_loop)

@@ -1,0 +1,198 @@
+"""Sums with wide formats: one operation after another, each for all outputs of a grid."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+
+from softfloat.accumulators import Accumulator
+from softfloat.engine import elementwise
+from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
+from softfloat.engine.decoding import widened
+from softfloat.engine.draws import Draw, rounding_bits
+from softfloat.engine.parameters import dots
+from softfloat.engine.problems import Problem, Results
+from softfloat.engine.programs import Program
+from softfloat.kernels import spec
+from softfloat.kernels.spec import CARRIER64, FLOAT64, INVALID
+
+
+class _Number(NamedTuple):
+    """Sums on their way, as codes of a stage's format and of float64, which has their values."""
+
+    codes: Codes
+    values: Codes
+
+
+def check_served(how: Accumulator, what: str = "") -> None:
+    """Refuse accumulators of wide formats that this does not know, and `what` else a call asks for."""
+    lacks = {
+        "blocks of several products": how.block != 1 or how.leaf != 1,
+        "alignment": how.aligned is not None,
+        "sums of blocks": how.block_sum is not None,
+        "compensation": how.compensation is not None,
+        "fixed point": how.fixed is not None,
+        "scales": how.scale_exponent != 0,
+        "stores": how.store is not None or any(level.store for level in how.reduction),
+        "several levels of segments": len(how.reduction) > 1,
+        "segments of chains or pairs": bool(how.reduction) and (how.tree or how.chains > 1),
+        "an order of products": len(how.order) > 1,
+        "pairs in another format than products": how.tree
+        and how.product is not None
+        and how.product.format != how.running.format,
+        "rules for zeros": how.keeps_zero_sign or how.unsigned_zeros or how.positive_zeros,
+        what: bool(what),
+    }
+    found = [name for name, asked in lacks.items() if asked]
+    if found:
+        raise ValueError(
+            f"accumulator must be one in order, in pairs, chains or chunks for wide formats, got {how!r} with {' and '.join(found)}; "
+            "accepted: fma, mul_add, pairwise, chunked and chains of them, or formats that are not wide"
+        )
+
+
+class _Grid:
+    """The roundings of one grid of outputs."""
+
+    def __init__(self, problem: Problem, planned: Program, key: int, stream: int, shape: tuple[int, ...]) -> None:
+        self.planned, self.key, self.stream, self.shape = planned, key, stream, shape
+        self.flags = np.zeros(shape, np.uint8)
+        self.steps: Counter[int] = Counter()
+        rows = np.arange(int(np.prod(shape[:-1])))[:, np.newaxis]
+        numbers = problem.index + rows * problem.row_stride + np.arange(shape[-1]) * problem.column_stride
+        self.numbers = numbers.reshape(-1).astype(np.uint64)
+
+    def zero(self) -> _Number:
+        """+0."""
+        nothing = np.zeros(self.shape, np.uint64)
+        return _Number(nothing, nothing)
+
+    def done(self, number: int, operation: str, *operands: Codes) -> _Number:
+        """An operation on float64 codes of operands, rounded by the stage of that number."""
+        site = self.planned.sites[number]
+        drawn = None
+        if site.width:
+            step = self.steps[number]
+            self.steps[number] += 1
+            bits = rounding_bits(self.numbers, number, step, self.key, self.stream, site.width)
+            drawn = Draw(0, 0, site.width, flattened(bits))
+        rule = site.rule._replace(daz=False, handed_bits=drawn is not None)
+        given = [np.broadcast_to(x, self.shape) for x in operands]
+        codes, flags = elementwise.settled(operation, given, FLOAT64, site.format, rule, drawn)
+        self.flags |= flags
+        if rule.propagate and not self.planned.carries:
+            default = spec.target(site.format.spec, rule, CARRIER64).nan
+            codes = np.where(is_nan(codes, site.format), site.format.dtype.type(default), codes)
+        return _Number(codes, widened(codes, site.format, site.rule.daz))
+
+    def begun(self, c: Codes | None) -> _Number:
+        """c, or +0."""
+        if c is None:
+            return self.zero()
+        partials = self.planned.partials
+        codes = np.broadcast_to(c, self.shape)
+        self.flags |= np.where(is_signalling(codes, partials), np.uint8(INVALID), np.uint8(0))
+        return _Number(codes, widened(codes, partials, self.planned.entry.daz))
+
+
+def run(
+    problem: Problem, planned: Program, key: int, stream: int, results: Results, cumulative: bool, counting: bool
+) -> None:
+    """One grid of outputs, or many: k steps, each of one operation or two."""
+    how, stages = planned.accumulator, dots()
+    asked = {
+        "counts": counting,
+        "scales of operands": problem.scales is not None,
+        "a segment alone": bool(planned.begun) or planned.apart > 1,
+        "cumulative sums of chains, pairs or chunks, or in another format": cumulative
+        and (how.tree or how.chains > 1 or bool(how.reduction) or planned.converts),
+    }
+    check_served(how, " and ".join(name for name, one in asked.items() if one))
+    a, b = (
+        widened(x, fmt, rule.daz)
+        for x, fmt, rule in zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
+    )
+    columns = b.shape[-1]
+    shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
+    grid = _Grid(problem, planned, key, stream, shape)
+    total = grid.begun(problem.c)
+
+    def factors(k: int) -> tuple[Codes, Codes]:
+        if problem.paired:
+            return a[k], b[k]
+        return a[..., k, np.newaxis], b[..., k, np.newaxis, :]
+
+    def product(k: int) -> _Number:
+        return grid.done(stages.PRODUCT, "mul", *factors(k))
+
+    def added(number: int, x: _Number, y: _Number) -> _Number:
+        return grid.done(number, "add", x.values, y.values)
+
+    def met(k: int, x: _Number) -> _Number:
+        if how.product is not None:
+            return added(stages.RUNNING, x, product(k))
+        return grid.done(stages.RUNNING, "fma", *factors(k), x.values)
+
+    length = planned.length
+    if how.tree:
+        total = _in_pairs(length, product, lambda x, y: added(stages.RUNNING, x, y), total, problem.c is not None)
+    elif how.chains > 1 and length:
+        chains = [grid.zero() for _ in range(how.chains)]
+        for k in range(length):
+            chains[k % how.chains] = met(k, chains[k % how.chains])
+        for other in chains[1:] if problem.c is None else [*chains[1:], total]:
+            chains[0] = added(stages.RUNNING, chains[0], other)
+        total = chains[0]
+    elif how.reduction:
+        chunk = grid.zero()
+        for k in range(length):
+            chunk = met(k, chunk)
+            if planned.closes[k]:
+                total, chunk = added(stages.LEVEL, total, chunk), grid.zero()
+    else:
+        for k in range(length):
+            total = met(k, total)
+            if cumulative:
+                results.codes[k], results.flags[k] = total.codes, grid.flags
+    if cumulative:
+        return
+    codes, flags = _delivered(planned, grid, total)
+    results.codes[...], results.flags[...] = (x.reshape(results.codes.shape) for x in (codes, flags))
+
+
+def _in_pairs(
+    length: int,
+    product: Callable[[int], _Number],
+    add: Callable[[_Number, _Number], _Number],
+    c: _Number,
+    has_c: bool,
+) -> _Number:
+    """Sums of two, of two of these ..., as soon as two of one size are there, and in the end from the right; then c."""
+    sums: list[tuple[int, _Number]] = []
+    for k in range(length):
+        sums.append((1, product(k)))
+        while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
+            (n, left), (_, right) = sums[-2:]
+            sums[-2:] = [(2 * n, add(left, right))]
+    while len(sums) > 1:
+        (n, left), (m, right) = sums[-2:]
+        sums[-2:] = [(n + m, add(left, right))]
+    if not sums:
+        return c
+    return add(sums[0][1], c) if has_c else sums[0][1]
+
+
+def _delivered(planned: Program, grid: _Grid, total: _Number) -> tuple[Codes, Codes]:
+    """Sums in the output's format, and all their flags. A sum is quiet: a signalling NaN is the addend of no products."""
+    partials, entry = planned.partials, planned.entry._replace(daz=False)
+    signals = is_signalling(total.codes, partials)
+    if np.any(signals):
+        quiet, _ = elementwise.settled("convert", [total.values], FLOAT64, partials, entry._replace(conversion=True))
+        codes = np.where(signals, quiet, total.codes)
+        total = _Number(codes, widened(codes, partials, planned.entry.daz))
+    if planned.converts:
+        total = grid.done(dots().RESULT, "convert", total.values)
+    return total.codes, grid.flags

@@ -1,0 +1,415 @@
+"""Formats of up to 11 exponent bits and 53 bits of precision, against the oracle: formats, modes and all other rules drawn at random."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+from drawn import formats as narrow_formats
+from drawn import sampled
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from softfloat.kernels.spec import NAN_POLICIES, SR_METHODS
+
+import softfloat
+from softfloat import Format, bits, float16, float32, float64, reference
+from softfloat.display import exploration
+from softfloat.engine import elementwise
+from softfloat.testing import strategies
+from softfloat.testing.vectors.operations import resolve
+
+ARITY = {
+    "add": 2,
+    "sub": 2,
+    "mul": 2,
+    "div": 2,
+    "remainder": 2,
+    "sqrt": 1,
+    "fma": 3,
+    "round_to_integral": 1,
+    "fmod": 2,
+    "modulo": 2,
+    "floor_divide": 2,
+}
+MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
+
+
+@st.composite
+def formats(draw: st.DrawFn) -> Format:
+    """Any wide format: fields drawn, and drawn again where they do not go together."""
+    if draw(st.integers(0, 5)) == 0:
+        return float64
+    nan = draw(sampled(["ieee", "ieee", "ieee", "fn", "fnuz", "none"]))
+    signed = nan == "fnuz" or draw(sampled([True, True, True, False]))
+    zero = signed or draw(st.booleans())
+    most = 11 if nan == "ieee" and zero else 10
+    exponent_bits = draw(st.integers(2, most) | st.integers(9, most))
+    mantissa_bits = draw(st.integers(int(nan == "ieee"), 52) | st.integers(24, 52) | sampled([51, 52]))
+    if exponent_bits <= 8 and mantissa_bits <= 23:
+        mantissa_bits += 24
+    if nan != "ieee" and exponent_bits + mantissa_bits > 62:
+        mantissa_bits = 62 - exponent_bits
+    lowest = 2**exponent_bits - 1 - (nan == "ieee") - 1023
+    usual = 2 ** (exponent_bits - 1) - 1
+    bias = draw(st.integers(lowest, 1022 + zero) | st.just(max(usual, lowest)))
+    return Format(
+        "drawn",
+        exponent_bits=exponent_bits,
+        mantissa_bits=mantissa_bits,
+        bias=bias,
+        nan=nan,
+        infinities=nan == "ieee" or draw(st.booleans()),
+        signed=signed,
+        signed_zero=signed and nan != "fnuz",
+        zero=zero,
+        subnormals=zero and draw(sampled([True, True, False])),
+    )
+
+
+@st.composite
+def rules(draw: st.DrawFn, fmt: Format) -> dict[str, Any]:
+    """Options of a call that rounds to a format."""
+    options: dict[str, Any] = {
+        "rounding": draw(sampled(MODES)),
+        "overflow": draw(sampled(["infinity", "saturate", "nan"] if fmt.has_nan else ["infinity", "saturate"])),
+        "tininess": draw(sampled(["after", "before"])),
+        "infinite_input": draw(sampled(["default", "keep", "saturate", "nan"])),
+        "daz": draw(sampled([False, False, True])),
+        "ftz": draw(sampled([False, False, True])),
+        "nan": draw(sampled(list(NAN_POLICIES))),
+    }
+    if options["rounding"] == "stochastic":
+        options["sr_method"] = draw(sampled(SR_METHODS)) if fmt.wide else "truncate"
+        options["sr_bits"] = draw(st.integers(1, 52) | st.just(52))
+        top = 2 ** options["sr_bits"] - 1
+        options["random_bits"] = draw(st.one_of(st.integers(0, top), sampled([0, top, (top + 1) // 2])))
+    return options
+
+
+@st.composite
+def near(draw: st.DrawFn, code: int, fmt: Format) -> int:
+    """A code some binades, or some units, away from another."""
+    moved = code + draw(st.integers(-3, 3)) + (draw(st.integers(-60, 60) | st.integers(-2, 2)) << fmt.mantissa_bits)
+    return min(max(moved ^ draw(sampled([0, fmt.sign_bit])), 0), 2**fmt.bits - 1)
+
+
+@st.composite
+def rows(draw: st.DrawFn, fmt: Format, arity: int) -> list[tuple[int, ...]]:
+    """Operands, every other row with the second near the first."""
+    found = []
+    for _ in range(draw(st.integers(1, 6))):
+        row = [draw(strategies.codes(fmt)) for _ in range(arity)]
+        if arity > 1 and draw(st.booleans()):
+            row[-1] = draw(near(row[0], fmt))
+        found.append(tuple(row))
+    return found
+
+
+def assert_as_the_oracle(name: str, fmt: Format, operands: list[tuple[int, ...]], options: dict[str, Any]) -> None:
+    codes, flags = getattr(bits, name)(*np.array(operands, fmt.dtype).T, fmt, **options)
+    for row, code, flag in zip(operands, codes, flags, strict=True):
+        expected = getattr(reference, name)(*row, fmt, **options)
+        assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], fmt, options)
+
+
+@PLENTY
+@given(st.data(), formats(), sampled(list(ARITY)))
+def test_arithmetic(data: st.DataObject, fmt: Format, name: str) -> None:
+    assert_as_the_oracle(name, fmt, data.draw(rows(fmt, ARITY[name])), data.draw(rules(fmt)))
+
+
+@PLENTY
+@given(st.data(), formats() | narrow_formats(), formats() | narrow_formats())
+def test_convert(data: st.DataObject, src: Format, dst: Format) -> None:
+    operands, options = data.draw(rows(src, 1)), data.draw(rules(dst))
+    if not dst.wide and options.get("sr_method", "truncate") != "truncate":
+        return
+    codes, flags = bits.convert(np.array(operands, src.dtype).ravel(), src, dst, **options)
+    for (operand,), code, flag in zip(operands, codes, flags, strict=True):
+        expected = reference.convert(operand, src, dst, **options)
+        assert (int(code), int(flag)) == expected, (hex(operand), src, dst, options)
+
+
+@PLENTY
+@given(
+    st.data(),
+    st.lists(formats() | narrow_formats(), min_size=4, max_size=4),
+    sampled(["add", "sub", "mul", "div", "fma"]),
+)
+def test_operands_of_several_formats(data: st.DataObject, named: list[Format], name: str) -> None:
+    """Exact values of wide and narrow operands, rounded once into a wide or narrow format."""
+    if not any(fmt.wide for fmt in named):
+        named[0] = float64
+    first, *others, output = named
+    read, options = [first, *others][: ARITY[name]], data.draw(rules(output))
+    operands = [data.draw(st.lists(strategies.codes(fmt), min_size=4, max_size=4)) for fmt in read]
+    others = {f"{letter}_format": fmt for letter, fmt in zip("bc", read[1:], strict=False)}
+    columns = [np.array(x, fmt.dtype) for x, fmt in zip(operands, read, strict=True)]
+    codes, flags = getattr(bits, name)(*columns, first, out_format=output, **others, **options)
+    for i, row in enumerate(zip(*operands, strict=True)):
+        expected = getattr(reference, name)(*row, first, out_format=output, **others, **options)
+        assert (int(codes[i]), int(flags[i])) == expected, (name, [hex(x) for x in row], named, options)
+
+
+NUMBERS = st.one_of(
+    st.floats(),
+    st.integers(-(2**80), 2**80),
+    st.integers(-(2**1030), 2**1030),
+    st.fractions(),
+    st.builds(lambda n, e: n * Fraction(2) ** e, st.integers(-(2**120), 2**120), st.integers(-1300, 1000)),
+)
+
+
+@PLENTY
+@given(st.data(), formats(), st.lists(NUMBERS, min_size=1, max_size=8))
+def test_encode(data: st.DataObject, fmt: Format, numbers: list[float | int | Fraction]) -> None:
+    options = data.draw(rules(fmt))
+    codes, flags = bits.encode(numbers, fmt, **options)
+    for x, code, flag in zip(numbers, codes, flags, strict=True):
+        assert (int(code), int(flag)) == reference.encode(x, fmt, **options), (x, fmt, options)
+
+
+@PLENTY
+@given(st.data(), formats(), st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=8))
+def test_encode_of_long_integers(data: st.DataObject, fmt: Format, numbers: list[int]) -> None:
+    options = data.draw(rules(fmt))
+    codes, flags = bits.encode(np.array(numbers), fmt, **options)
+    for x, code, flag in zip(numbers, codes, flags, strict=True):
+        assert (int(code), int(flag)) == reference.encode(x, fmt, **options), (x, fmt, options)
+
+
+@PLENTY
+@given(st.data(), formats())
+def test_decode_goes_back(data: st.DataObject, fmt: Format) -> None:
+    codes = np.array(data.draw(st.lists(strategies.codes(fmt), min_size=1, max_size=8)), fmt.dtype)
+    for code, value in zip(codes.tolist(), bits.decode(codes, fmt).tolist(), strict=True):
+        exact = reference.decode(code, fmt)
+        if exact.is_nan:
+            assert value != value
+        else:
+            assert Fraction(value) == exact.number if not exact.is_infinite else value == exact.real
+            assert np.signbit(value) == exact.negative
+
+
+@PLENTY
+@given(
+    st.data(),
+    formats(),
+    sampled(["int8", "uint8", "int16", "int32", "uint32", "int64", "uint64"]),
+    st.booleans(),
+)
+def test_to_integer(data: st.DataObject, fmt: Format, dtype: str, exact: bool) -> None:
+    operands, options = data.draw(rows(fmt, 1)), data.draw(rules(fmt))
+    options = {name: options[name] for name in ("rounding", "daz", "nan", "sr_bits", "random_bits") if name in options}
+    found = bits.to_integer(np.array(operands, fmt.dtype).ravel(), fmt, dtype, exact=exact, **options)
+    info = np.iinfo(dtype)
+    for (operand,), integer, flag in zip(operands, *found, strict=True):
+        expected = reference.to_integer(operand, fmt, info.bits, info.min < 0, exact=exact, **options)
+        assert (int(integer), int(flag)) == expected, (hex(operand), fmt, options)
+
+
+@PLENTY
+@given(st.data(), formats(), sampled(list(NAN_POLICIES)), st.booleans())
+def test_comparisons_and_selections(data: st.DataObject, fmt: Format, nan: str, daz: bool) -> None:
+    operands = data.draw(rows(fmt, 2))
+    a, b = np.array(operands, fmt.dtype).T
+    for name in ("minimum", "maximum", "minimum_number", "maximum_number"):
+        assert_as_the_oracle(name, fmt, operands, {"nan": nan, "daz": daz})
+    for name in ("eq", "lt", "le"):
+        for signalling in (False, True):
+            found = getattr(bits, name)(a, b, fmt, signalling=signalling, nan=nan, daz=daz)
+            oracle = getattr(reference, name + "_signalling" * signalling)
+            for row, result, flag in zip(operands, *found, strict=True):
+                assert (bool(result), int(flag)) == oracle(*row, fmt, nan=nan, daz=daz), (name, row, fmt)
+
+
+@PLENTY
+@given(st.data(), formats())
+def test_neighbours_and_classes(data: st.DataObject, fmt: Format) -> None:
+    """The next number is what a quarter of the least step more, or less, is rounded to, away from the operand."""
+    codes = np.array(data.draw(st.lists(strategies.codes(fmt), min_size=1, max_size=6)), fmt.dtype)
+    classes, values = bits.classify(codes, fmt), bits.decode(codes, fmt)
+    for code, found in zip(codes.tolist(), classes, strict=True):
+        assert bits.CLASSES[found].lower() == reference.classify(code, fmt).replace("_", "").replace("ll", "l")
+    for up, name in ((True, "next_up"), (False, "next_down")):
+        moved = getattr(bits, name)(codes, fmt)[0]
+        least = Fraction(1, 2**1080) if up else -Fraction(1, 2**1080)
+        for code, value, found in zip(codes.tolist(), values.tolist(), moved.tolist(), strict=True):
+            if np.isfinite(value) and fmt.zero and fmt.signed and fmt.infinities:
+                exact = Fraction(value) + least
+                expected = reference.encode(exact, fmt, rounding="toward_positive" if up else "toward_negative")[0]
+                assert found == expected, (hex(code), fmt, name)
+
+
+@pytest.mark.parametrize("nan", NAN_POLICIES)
+def test_payloads_between_narrow_formats_and_float64(nan: str) -> None:
+    """All NaNs of half and single that differ in one bit, both ways; NVIDIA's conversions keep payloads where its policy does not."""
+    for narrow in (float16, float32):
+        nans = [narrow.inf_code | 1 << i | sign for i in range(narrow.mantissa_bits) for sign in (0, narrow.sign_bit)]
+        wide = bits.convert(np.array(nans, narrow.dtype), narrow, float64, nan=nan)
+        for code, found, flags in zip(nans, *wide, strict=True):
+            assert (int(found), int(flags)) == reference.convert(code, narrow, float64, nan=nan), (hex(code), nan)
+        back = bits.convert(wide[0], float64, narrow, nan=nan)
+        for code, found, flags in zip(wide[0].tolist(), *back, strict=True):
+            assert (int(found), int(flags)) == reference.convert(code, float64, narrow, nan=nan), (hex(code), nan)
+
+
+def test_neighbour_of_a_power_of_two_is_half_as_far_below() -> None:
+    one = float64.one_code
+    assert bits.decode(bits.next_down(one, float64)[0], float64) == 1 - 2.0**-53
+    codes, _ = bits.sub(one, bits.encode(2.0**-60, float64)[0], float64, rounding="toward_zero")
+    assert bits.decode(codes, float64) == 1 - 2.0**-53
+
+
+@pytest.mark.parametrize("fmt", [float64, Format("e11m23", 11, 23), Format("e8m40", 8, 40)], ids=str)
+def test_powers_of_two_stay_under_stochastic_rounding(fmt: Format) -> None:
+    """An exact result is its own rounding whatever is drawn: StochasticRounding.jl, issue 74, took powers of two down."""
+    powers = bits.encode(2.0 ** np.arange(-60, 60), fmt)[0]
+    for seed in range(8):
+        options = {"rounding": "stochastic", "seed": seed}
+        for found in (
+            bits.convert(powers, fmt, fmt, **options),
+            bits.mul(powers, fmt.one_code, fmt, **options),
+            bits.div(powers, fmt.one_code, fmt, **options),
+            bits.sqrt(bits.mul(powers, powers, fmt)[0], fmt, **options),
+            bits.add(powers, 0, fmt, **options),
+            bits.sub(bits.add(powers, powers, fmt)[0], powers, fmt, **options),
+        ):
+            assert (found[0] == powers).all()
+            assert not found[1].any()
+
+
+def test_random_numbers_are_those_of_every_format() -> None:
+    """By address, and handed in, the same bits; the same numbers as a narrow format draws, whose sums integers round alike."""
+    x = np.random.default_rng(0).standard_normal(1000)
+    same = Format("e9m10", 9, 10, bias=float16.bias + 100)
+    drawn = bits.random_bits(1000, seed=3, stream=5, sr_bits=52)
+    for fmt in (float64, same):
+        a, b = bits.encode(x, fmt)[0], bits.encode(x[::-1].copy(), fmt)[0]
+        by_address = bits.add(a, b, fmt, rounding="stochastic", seed=3, stream=5)
+        handed = bits.add(a, b, fmt, rounding="stochastic", sr_bits=52, random_bits=drawn)
+        assert (by_address[0] == handed[0]).all()
+        cut = bits.add(a[256:], b[256:], fmt, rounding="stochastic", seed=3, stream=5, position=256)
+        assert (by_address[0][256:] == cut[0]).all()
+    half = bits.encode(x, float16, rounding="stochastic", seed=1)[0]
+    wide = bits.encode(x, same, rounding="stochastic", seed=1)[0]
+    normal = np.abs(x) > float16.tiny
+    assert (bits.decode(half, float16) == bits.decode(wide, same))[normal].all()
+
+
+def test_float64_is_the_machines() -> None:
+    """To nearest, NumPy's own operators, on random bit patterns and on cancelling operands."""
+    random = np.random.default_rng(1)
+    a = random.integers(0, 2**64, 20_000, dtype=np.uint64)
+    with np.errstate(all="ignore"):
+        close = (a.view(np.float64) * -(1 + 2.0 ** -random.integers(1, 60, a.size))).view(np.uint64)
+    for b in (random.permutation(a), close):
+        with np.errstate(all="ignore"):
+            x, y = a.view(np.float64), b.view(np.float64)
+            expected = {
+                "add": x + y,
+                "sub": x - y,
+                "mul": x * y,
+                "div": x / y,
+                "sqrt": np.sqrt(x),
+                "fmod": np.fmod(x, y),
+            }
+        for name, value in expected.items():
+            codes = getattr(bits, name)(*(a, b)[: ARITY[name]], float64)[0]
+            nan = np.isnan(value)
+            assert ((codes == value.view(np.uint64)) | (nan & bits.isnan(codes, float64))).all(), name
+
+
+BLOCKS = {
+    "nearest_even": ("add", "sub", "mul", "div", "sqrt"),
+    "toward_zero": ("mul",),
+    "toward_positive": ("add", "div"),
+    "toward_negative": ("sub", "sqrt"),
+    "to_odd": ("add",),
+    "stochastic": ("sub", "mul"),
+}
+
+
+@pytest.mark.parametrize("mode", BLOCKS)
+def test_blocks_of_ordinary_numbers_have_the_same_bits(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cancelling, exact, huge and tiny operands among ordinary ones; errors inward of a power of two."""
+    random = np.random.default_rng(5)
+    x = random.standard_normal(4096) * 2.0 ** random.integers(-40, 40, 4096)
+    y = np.where(
+        random.random(4096) < 0.3, -x * (1 + 2.0 ** -random.integers(1, 56, 4096)), random.standard_normal(4096)
+    )
+    y[:256] = 1 - 2.0 ** -random.integers(1, 54, 256)
+    x[:128], x[128:256] = 2.0 ** random.integers(0, 3, 128), np.round(x[128:256])
+    x[1024:1030], y[2048:2052] = (0.0, 5e-324, 1e308, -1e-200, np.inf, np.nan), (1e300, -0.0, 2.0**-1060, -1e308)
+    a, b = x.view(np.uint64), y.view(np.uint64)
+    positive = np.abs(x).view(np.uint64)
+    options = (
+        [{}] if mode != "stochastic" else [{"seed": 1}, {"seed": 2, "sr_bits": 8}, {"sr_bits": 52, "random_bits": 0}]
+    )
+    for name in BLOCKS[mode]:
+        operands = (positive,) if name == "sqrt" else (a, b)
+        for drawn in options:
+            for flags in ("each", "any"):
+                found = getattr(bits, name)(*operands, float64, rounding=mode, flags=flags, **drawn)
+                with monkeypatch.context() as patch:
+                    patch.setattr(elementwise, "FAST", False)
+                    expected = getattr(bits, name)(*operands, float64, rounding=mode, flags=flags, **drawn)
+                assert (found[0] == expected[0]).all(), (name, drawn)
+                assert np.all(found[1] == expected[1]), (name, drawn)
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "nearest_away", "toward_positive", "to_odd", "stochastic"])
+@pytest.mark.parametrize("fmt", [float64, Format("e11m23", 11, 23), Format("e9m30", 9, 30, subnormals=False)], ids=str)
+def test_round_is_encode_and_decode(fmt: Format, mode: str) -> None:
+    x = np.random.default_rng(7).integers(0, 2**64, 2000, dtype=np.uint64).view(np.float64)
+    x = x[~np.isnan(x)]
+    given = {"rounding": mode} | ({"seed": 3} if mode == "stochastic" else {})
+    with softfloat.environment() as env:
+        found = softfloat.round(x, fmt, **given)
+    codes, flags = bits.encode(x, fmt, flags="any", **given)
+    expected = bits.decode(codes, fmt)
+    assert (found.view(np.uint64) == expected.view(np.uint64)).all()
+    assert int(env.status.flags) == flags
+
+
+def test_functions_and_other_doors_refuse_by_name() -> None:
+    one = float64.one_code
+    for name in ("exp", "pow", "hypot", "log1p", "atan2"):
+        operands = (one, one) if name in ("pow", "hypot", "atan2") else (one,)
+        with pytest.raises(ValueError, match=f"^fmt: {name} takes formats of at most 8 exponent bits"):
+            getattr(bits, name)(*operands, float64)
+    with pytest.raises(ValueError, match=r"^element: this takes formats of at most 8"):
+        softfloat.BlockFormat("mine", element="float64", scale="float8_e8m0fnu", block=2)
+    with pytest.raises(ValueError, match="projection='p3109' is not for results in float64"):
+        bits.add(one, one, float64, projection="p3109")
+    with pytest.raises(ValueError, match="the explorer takes formats of at most 8"):
+        exploration.start("float64")
+    with pytest.raises(ValueError, match="vectors of mul takes formats of at most 8"):
+        resolve("mul", Format("e11m20", 11, 20))
+
+
+def test_numpy_and_python_numbers_stay_weak() -> None:
+    half, double = softfloat.array([0.1, 2.0], "float16"), softfloat.array([0.1, 2.0], "float64")
+    assert (half + np.float64(0.1)).format == float16
+    assert (double + 0.1).values.tolist() == [0.1 + 0.1, 2.1]
+    assert np.prod(double, axis=0).values == 0.2
+    assert np.multiply.accumulate(softfloat.array([0.1, 2.0, 3.0], "float64")).values.tolist() == [0.1, 0.2, 0.2 * 3.0]
+    with pytest.raises(TypeError, match="does not match format"):
+        half + double
+    assert half.astype(float64).values.tolist() == half.values.tolist()
+    assert isinstance(half.astype(np.float64), np.ndarray)
+
+
+def test_linear_algebra_in_float64() -> None:
+    """Solved by the same textbook in float64, and refined in it from factors in half: GMRES-IR's double."""
+    random = np.random.default_rng(4)
+    a, b = random.standard_normal((5, 5)) + 5 * np.eye(5), random.standard_normal(5)
+    x = np.linalg.solve(softfloat.array(a, float64), softfloat.array(b, float64))
+    assert x.format == float64
+    np.testing.assert_allclose(x.values, np.linalg.solve(a, b), rtol=1e-13)
+    found = softfloat.linalg.refine(a, b, factor="float16", working="float64", residual="float64", solver="gmres")
+    assert found.converged
+    assert found.nbe[-1] < 1e-15

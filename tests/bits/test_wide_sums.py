@@ -1,0 +1,156 @@
+"""Sums with wide formats, output by output against the oracle."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from softfloat import Format, bfloat16, bits, float16, float32, float64
+from softfloat.accumulators import Accumulator, chunked, compensated, exact, fma, mul_add, pairwise, tensor_core
+from softfloat.reference import dots
+from softfloat.testing import strategies
+
+E11M23, E8M40 = Format("e11m23", 11, 23), Format("e8m40", 8, 40)
+PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow], max_examples=60)
+Oracle = Callable[..., tuple[int, int]]
+
+
+def in_chains(count: int, fmt: Format) -> Accumulator:
+    return fma(fmt).replace(name=f"{count} chains of {fmt}", chains=count)
+
+
+@st.composite
+def accumulators(draw: st.DrawFn) -> tuple[Accumulator, Oracle]:
+    """An accumulator and what the oracle makes of (a, b, formats, c, options)."""
+    fmt, other = draw(st.sampled_from([float64, E11M23, E8M40])), draw(st.sampled_from([float64, float32, float16]))
+    length, count = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    found: list[tuple[Accumulator, Oracle]] = [
+        (fma(fmt), lambda a, b, f, c, **o: dots.fma(a, b, f, fmt, c, **o)),
+        (mul_add(fmt), lambda a, b, f, c, **o: dots.mul_add(a, b, f, fmt, c, **o)),
+        (pairwise(fmt), lambda a, b, f, c, **o: dots.pairwise(a, b, f, fmt, c, **o)),
+        (in_chains(count, fmt), lambda a, b, f, c, **o: dots.chains(a, b, f, fmt, count, c, **o)),
+        (
+            chunked(length, other, fmt),
+            lambda a, b, f, c, **o: dots.chunked(a, b, f, length, other, fmt, c, **o),
+        ),
+    ]
+    return draw(st.sampled_from(found))
+
+
+@st.composite
+def options(draw: st.DrawFn) -> dict[str, Any]:
+    modes = ["nearest_even", "toward_zero", "toward_negative", "to_odd", "stochastic", "stochastic"]
+    found: dict[str, Any] = {
+        "rounding": draw(st.sampled_from(modes)),
+        "nan": draw(st.sampled_from(["canonical", "x86", "arm", "riscv", "nvidia", "x86_fma3"])),
+        "overflow": draw(st.sampled_from(["infinity", "saturate"])),
+        "daz": draw(st.booleans()),
+        "ftz": draw(st.booleans()),
+    }
+    if found["rounding"] == "stochastic":
+        found |= {"seed": draw(st.integers(0, 2**64 - 1)), "sr_bits": draw(st.sampled_from([1, 16, 52]))}
+    return found
+
+
+def numbers(fmt: Format) -> st.SearchStrategy[int]:
+    """Mostly numbers near 1, whose sums cancel and round; any code now and then."""
+    near = st.floats(-4, 4, allow_nan=False).map(lambda x: int(bits.encode(x, fmt)[0]))
+    return near | near | near | strategies.codes(fmt)
+
+
+@PLENTY
+@given(st.data(), accumulators(), options(), st.integers(0, 7))
+def test_products_of_matrices(
+    data: st.DataObject, how: tuple[Accumulator, Oracle], given: dict[str, Any], k: int
+) -> None:
+    accumulator, oracle = how
+    formats = data.draw(
+        st.sampled_from([(float64, float64), (float16, float64), (E11M23, bfloat16), (float32, float32)])
+    )
+    out = data.draw(st.sampled_from([None, float64, float32]))
+    a = np.array(data.draw(st.lists(numbers(formats[0]), min_size=2 * k, max_size=2 * k)), formats[0].dtype).reshape(
+        2, k
+    )
+    b = np.array(data.draw(st.lists(numbers(formats[1]), min_size=2 * k, max_size=2 * k)), formats[1].dtype).reshape(
+        k, 2
+    )
+    partials = accumulator.partials
+    c = np.array(data.draw(st.lists(numbers(partials), min_size=4, max_size=4)), partials.dtype).reshape(2, 2)
+    c = data.draw(st.sampled_from([None, c]))
+    stream = data.draw(st.integers(0, 3))
+    codes, flags = bits.matmul(a, b, formats, accumulator, c, out_format=out, stream=stream, **given)
+    asked = {name: x for name, x in given.items() if name != "seed"}
+    if "seed" in given:
+        asked |= {"seed": given["seed"], "stream": stream}
+    for i in range(2):
+        for j in range(2):
+            here = {"index": 2 * i + j} if "seed" in given else {}
+            start = None if c is None else int(c[i, j])
+            expected = oracle(a[i].tolist(), b[:, j].tolist(), formats, start, out_format=out, **asked, **here)
+            assert (int(codes[i, j]), int(flags[i, j])) == expected, (accumulator, formats, given, i, j)
+    if k:
+        one = bits.vecdot(
+            a[0], b[:, 0], formats, accumulator, None if c is None else c[0, 0], out_format=out, stream=stream, **given
+        )
+        assert (int(one[0]), int(one[1])) == (int(codes[0, 0]), int(flags[0, 0]))
+
+
+def test_cumulative_sums_are_sums_of_the_first() -> None:
+    x = bits.encode(np.random.default_rng(0).standard_normal((6, 3)), float64)[0]
+    for how in (fma(float64), mul_add(E8M40)):
+        codes, flags = bits.cumsum(x, float64, how, 0)
+        for n in range(6):
+            some = bits.sum(x[: n + 1], float64, how, 0)
+            assert (codes[n] == some[0]).all()
+            assert (flags[n] == some[1]).all()
+
+
+def test_float64_in_order_is_numpys() -> None:
+    random = np.random.default_rng(2)
+    a, b = random.standard_normal((5, 40)), random.standard_normal((40, 4))
+    codes, _ = bits.matmul(a.view(np.uint64), b.view(np.uint64), float64, mul_add(float64))
+    total = np.zeros((5, 4))
+    for k in range(40):
+        total = total + a[:, k, None] * b[k]
+    assert (codes.view(np.float64) == total).all()
+
+
+def test_batches_and_broadcast_operands() -> None:
+    random = np.random.default_rng(3)
+    a, b = random.standard_normal((3, 2, 5)).view(np.uint64), random.standard_normal((3, 5, 2)).view(np.uint64)
+    given = {"rounding": "stochastic", "seed": 1}
+    whole, _ = bits.matmul(a, b, float64, fma(float64), **given)
+    flat = [bits.matmul(a[i], b[i], float64, fma(float64), position=4 * i, **given)[0] for i in range(3)]
+    assert (whole == np.array(flat)).all()
+    rows, _ = bits.vecdot(a[:, 0], b[:, :, 0], float64, fma(float64))
+    assert (rows == bits.matmul(a, b, float64, fma(float64))[0][:, 0, 0]).all()
+
+
+@pytest.mark.parametrize(
+    ("how", "word"),
+    [
+        (fma(float64).replace(block=2, name="two"), "blocks of several products"),
+        (mul_add(float64).replace(compensation="kahan", name="kahan"), "compensation"),
+        (chunked(2, pairwise(float16), float64), "segments of chains or pairs"),
+        (exact(float32), "blocks of several products"),
+    ],
+)
+def test_other_accumulators_are_refused(how: Accumulator, word: str) -> None:
+    one = float64.one_code
+    with pytest.raises(ValueError, match=word):
+        bits.vecdot([one, one], [one, one], float64, how)
+    with pytest.raises(ValueError, match="counts"):
+        bits.vecdot([one, one], [one, one], float64, fma(float64), count=True)
+
+
+def test_presets_that_serve_no_wide_format_say_so() -> None:
+    for make in (exact, compensated):
+        with pytest.raises(ValueError, match="float64 has 11 and 53"):
+            make(float64)
+    with pytest.raises(ValueError, match="fmt must be 'float16'"):
+        bits.vecdot([1], [1], float64, tensor_core("H100"))
