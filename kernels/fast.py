@@ -50,12 +50,6 @@ def _host_features():
     return binding.get_host_cpu_features()
 
 
-@cache
-def cpu_name():
-    """LLVM's name of the CPU that code is compiled for."""
-    return numba.config.CPU_NAME or binding.get_host_cpu_name()
-
-
 def has_f16c():
     """Whether compiled code may convert halves by the CPU. Without such instructions, LLVM calls a routine that nobody links."""
     return has_feature("f16c")

@@ -15,7 +15,6 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from .fast import has_feature
-from .jit import opaque
 from .vectors import FLOATS, INDEX, INTEGERS, LANES, ROWS, Vector, load, named
 
 
@@ -59,23 +58,10 @@ class Tile:
             self._loaded[product, plane] = load(self.builder, self._b[plane], where, FLOATS[self.carrier], self.lanes)
         return self._loaded[product, plane]
 
-    def scaled_b(self, factor):
-        """The numbers of the columns, times as much."""
-        if factor == 1.0:
-            return self.b()
-        if factor not in self._loaded:
-            self._loaded[factor] = self.b() * factor
-        return self._loaded[factor]
-
     def noise(self, row):
         """A vector for this turn and row."""
         where = self._at(self.lanes * self.rows, 0, row, self.lanes)
         return load(self.builder, self._noise, where, FLOATS[self.carrier], self.lanes)
-
-    def of_turn(self, columns=False):
-        """A number that comes with this turn, the same for all rows and lanes: of the rows' panel, or of the columns'."""
-        where = self.builder.add(self._k, self.apart) if columns else self._k
-        return self.builder.load(self.builder.gep(self._noise, [where]))
 
     def parameter(self, name):
         """A number of the call, in every lane."""
@@ -264,161 +250,6 @@ def tile(
     return named(run, (name, carrier.__name__, slots, block, planes, shared, kind.__name__, rows, lanes, by_row))
 
 
-def guarded_tile(
-    name, quick, fails, careful, carrier, noted, watched, parameters, group, lift=1.0, carried=(0,), rows=ROWS,
-    kind=Tile, lanes=0, mending=None, unfit=None,
-):  # fmt: skip
-    """As `tile`, by a quick step whose results do not always stand. function(...) -> groups that were done again.
-
-    After each group of rows fails(tile, state) tells, as a bit, that they do not; then the careful step does the group
-    again. The quick step sees and makes slots `carried` in registers, and `watched` ones, which begin each group with these
-    bits; the careful one those carried and those in `noted`, which stay in memory. Meanwhile slot 0 is multiplied by `lift`.
-    `mending`, if any, has (fails_beyond, mend): unless fails_beyond(tile, state), what does not stand is put right by
-    mend(tile, row, sums before, sums after) -> sums, which notes nothing, and is not counted. Where the CPU cannot, the
-    first is None.
-    unfit(tile, state), if any, tells as a bit that the quick step cannot begin with a state: of what the tile begins with, and then of what the
-    careful step makes.
-    `kind`, `rows` and `lanes` are those of `tile`. Where a step asks for numbers of a turn, these are in `noise`: the rows', and `a_plane`
-    further the columns'.
-    """
-    item = types.float32 if carrier is np.float32 else types.float64
-    lanes, word = lanes or LANES[carrier], INTEGERS[carrier]
-
-    @intrinsic
-    def run(context, a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns):
-        signature = types.int64(a, a_start, a_plane, b, b_start, b_plane, noise, state, numbers, turns)
-        assert a.dtype == b.dtype == noise.dtype == state.dtype == numbers.dtype == item
-
-        def codegen(context, builder, signature, arguments):
-            operands = Operands(context, builder, signature, arguments, carrier, parameters, 1, 1, kind, rows, lanes)
-            cells = _Cells(builder, carrier, operands.data(7), carried, (), rows, lanes)
-            aside = _Cells(builder, carrier, operands.data(7), noted, (), rows, lanes)
-            none, one = ir.Constant(INDEX, 0), ir.Constant(INDEX, 1)
-            words = ir.VectorType(word, lanes)
-            begins = {
-                slot: builder.bitcast(ir.Constant(words, [bits] * lanes), cells.kind) for slot, bits in watched.items()
-            }
-
-            def times(number, value):
-                return value if number == 1.0 else (Vector(builder, value) * number).value
-
-            def again(turn, start, during):
-                """Code of a group's careful steps: a loop, as these are many instructions and rarely run."""
-                kept = {cell: during[cell] for cell in cells.all if start <= cell[1] < start + group}
-                cells.store({cell: times(1.0 if cell[0] else 1 / lift, value) for cell, value in kept.items()})
-                with cgutils.for_range_slice(
-                    builder, ir.Constant(INDEX, start), ir.Constant(INDEX, start + group), one
-                ) as (row, _):
-                    given = cells.load([(slot, row) for slot in carried]) | aside.load([(slot, row) for slot in noted])
-                    turn.row = row
-                    made = careful(turn, row, {slot: Vector(builder, value) for (slot, _), value in given.items()})
-                    cells.store({(slot, row): made[slot].floats().value for slot in (*carried, *noted)})
-                made = cells.load(kept)
-                return {cell: times(1.0 if cell[0] else lift, value) for cell, value in made.items()}, is_unfit(made)
-
-            def is_unfit(states):
-                """Whether a quick turn must not begin with the states of some rows."""
-                found = ir.Constant(ir.IntType(1), 0)
-                for row in {row for _, row in states} if unfit else ():
-                    state = {slot: Vector(builder, states[slot, row]) for slot in carried}
-                    found = builder.or_(found, unfit(operands.turn(none), state))
-                return found
-
-            def step(turn, during, count, refused):
-                """Code of a turn: the state after it, how many groups were done again so far, and whether the next one is refused."""
-                after, refuses = {}, ir.Constant(ir.IntType(1), 0)
-                for start in range(0, rows, group):
-                    group_rows = range(start, start + group)
-                    seen = {slot: Vector(builder, begins[slot]) for slot in watched}
-                    made = {}
-                    for row in group_rows:
-                        turn.row = row
-                        state = quick(turn, row, {slot: Vector(builder, during[slot, row]) for slot in carried} | seen)
-                        made |= {(slot, row): state[slot].floats().value for slot in carried}
-                        seen = {slot: state[slot].floats() for slot in watched}
-                    stood = builder.block
-                    repair = builder.function.append_basic_block("repair")
-                    on = builder.function.append_basic_block("on")
-                    failed = builder.or_(fails(turn, seen), refused) if unfit else fails(turn, seen)
-                    branch = builder.cbranch(failed, repair, on)
-                    branch.set_weights([1, 100])
-                    fit = ir.Constant(ir.IntType(1), 0)
-                    ways = [(made, count, fit, stood)]
-                    builder.position_at_end(repair)
-                    fails_beyond, mend = mending or (None, None)
-                    beyond = fails_beyond and fails_beyond(turn, seen)
-                    if beyond is not None:
-                        mended, whole = (builder.function.append_basic_block(part) for part in ("mend", "whole"))
-                        builder.cbranch(builder.or_(beyond, refused) if unfit else beyond, whole, mended)
-                        builder.position_at_end(mended)
-                        other, anew = dict(made), operands.turn(opaque(builder, k))
-                        for row in group_rows:
-                            anew.row = row
-                            sums = (Vector(builder, values[0, row]) for values in (during, made))
-                            other[0, row] = mend(anew, row, *sums).floats().value
-                        ways.append((other, count, fit, builder.block))
-                        builder.branch(on)
-                        builder.position_at_end(whole)
-                    redone, bad = again(turn, start, during)
-                    ways.append((redone, builder.add(count, one), bad, builder.block))
-                    builder.branch(on)
-                    builder.position_at_end(on)
-                    after |= {cell: builder.phi(cells.kind) for cell in made}
-                    total, bad = builder.phi(INDEX), builder.phi(refuses.type)
-                    for values, number, unfitting, block in ways:
-                        for cell in made:
-                            after[cell].add_incoming(values[cell], block)
-                        total.add_incoming(number, block)
-                        bad.add_incoming(unfitting, block)
-                    count, refuses = total, builder.or_(refuses, bad)
-                return after, count, refuses
-
-            stop, entry, given = operands.index(9), builder.block, cells.load()
-            before, begun = {cell: times(1.0 if cell[0] else lift, x) for cell, x in given.items()}, is_unfit(given)
-            loop, done = (builder.function.append_basic_block(part) for part in ("quick", "quick_done"))
-            builder.cbranch(builder.icmp_signed(">", stop, none), loop, done)
-            builder.position_at_end(loop)
-            k, count, refused = builder.phi(INDEX), builder.phi(INDEX), builder.phi(begun.type)
-            during = cells.join()
-            for joined, value in ((k, none), (count, none), (refused, begun)):
-                joined.add_incoming(value, entry)
-            cells.meet(during, before, entry)
-            after, total, refuses = step(operands.turn(k), during, count, refused)
-            following = builder.add(k, one)
-            for joined, value in ((k, following), (count, total), (refused, refuses)):
-                joined.add_incoming(value, builder.block)
-            cells.meet(during, after, builder.block)
-            last = builder.block
-            builder.cbranch(builder.icmp_signed("<", following, stop), loop, done)
-            builder.position_at_end(done)
-            final, result = cells.join(), builder.phi(INDEX)
-            for values, number, block in ((before, none, entry), (after, total, last)):
-                cells.meet(final, values, block)
-                result.add_incoming(number, block)
-            cells.store({cell: times(1.0 if cell[0] else 1 / lift, value) for cell, value in final.items()})
-            return result
-
-        return signature, codegen
-
-    return named(
-        run,
-        (
-            name,
-            carrier.__name__,
-            noted,
-            tuple(watched.items()),
-            group,
-            lift,
-            carried,
-            rows,
-            kind.__name__,
-            lanes,
-            mending is not None,
-            unfit is not None,
-        ),
-    )
-
-
 def opening(carrier, slots, rows=ROWS):
     """function(state, c, at, width): a tile's running sums from a flat array of rows so wide; in any other of so many slots nothing has happened."""
 
@@ -442,40 +273,6 @@ def opening(carrier, slots, rows=ROWS):
         return signature, codegen
 
     return named(run, ("opening", carrier.__name__, slots, rows))
-
-
-def starting(name, step, carrier, slots, parameters, turns, block=1, planes=1):
-    """As `opening`, and then the first so many turns of `tile`, in registers: what has not happened costs neither a load nor an instruction.
-
-    function(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers) -> whether the second of these slots, which alone
-    are stored, is zero nowhere.
-    """
-
-    @intrinsic
-    def run(context, a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers):
-        signature = types.boolean(a, a_start, a_plane, b, b_start, b_plane, c, at, width, state, numbers)
-
-        def codegen(context, builder, signature, arguments):
-            # in the order that a tile's arguments have
-            places = [arguments[n] for n in (0, 1, 2, 3, 4, 5, 9, 9, 10)]
-            kinds = [signature.args[n] for n in (0, 1, 2, 3, 4, 5, 9, 9, 10)]
-            operands = Operands(context, builder, types.void(*kinds), places, carrier, parameters, block, planes)
-            source = context.make_array(signature.args[6])(context, builder, arguments[6]).data
-            where, apart = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (7, 8))
-            cells = _Cells(builder, carrier, operands.data(7), slots, ())
-            nothing = ir.Constant(cells.kind, None)
-            state = dict.fromkeys(cells.all, nothing)
-            for row in range(ROWS):
-                state[0, row] = load(builder, source, where, cells.element, cells.lanes).value
-                where = builder.add(where, apart)
-            for turn in range(turns):
-                state = cells.turn(step, operands.turn(ir.Constant(INDEX, turn)), state)
-            cells.store(state)
-            return _nowhere_zero(builder, (state[slots[1], row] for row in range(ROWS)))
-
-        return signature, codegen
-
-    return named(run, ("starting", name, carrier.__name__, slots, turns, block, planes))
 
 
 def closing(carrier, flags_of, slots, rows=ROWS, family="", only=None):

@@ -2,7 +2,6 @@
 
 import numpy as np
 
-from .fast import cpu_name, has_feature
 from .steps import (
     EXPONENT,
     INEXACT,
@@ -10,31 +9,11 @@ from .steps import (
     MARGIN,
     SIGN,
     UNDECIDED,
-    VALUE,
     between,
-    exact_fma,
-    exact_product,
-    exact_sum,
     product_and_error,
-    rounded,
     sum_and_error,
     to_odd,
-    without_subnormals,
 )
-from .vectors import through_bfloat16
-
-
-def fma_step(manner, watchful):
-    """One fused multiply-add."""
-
-    def step(tile, row, state):
-        c = without_subnormals(tile, state[VALUE], manner)
-        x = exact_fma(tile, tile.a(row), tile.b(), c, manner)
-        state[VALUE] = rounded(tile, x, state, manner, watchful)
-        return state
-
-    return step
-
 
 DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
 """What the CPU rounds toward in these modes."""
@@ -49,62 +28,6 @@ def in_direction(toward, rounding):
 
 HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {"nearest_away": "toward_zero"}
 """How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
-
-
-def rounded_sum(tile, x, y, state, manner, watchful):
-    """x + y, rounded. Only flushing makes a sum tiny and inexact.
-
-    float32 has more than twice the precision: to nearest, a sum rounded to it first rounds alike.
-    """
-    x, y = (without_subnormals(tile, number, manner) for number in (x, y))
-    if not manner.nearest:
-        if tile.directed and not watchful:
-            s = in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding])
-        else:
-            s = exact_sum(tile, y, x, manner)
-    elif watchful:
-        s, error = sum_and_error(x, y)
-        state[INEXACT] = state[INEXACT].bits() | error.bits()
-    else:
-        s = x + y
-    return rounded(tile, s, state, manner, watchful, may_underflow=manner.ftz)
-
-
-def mul_add_step(manner, watchful):
-    """A product rounded, a sum rounded."""
-
-    def step(tile, row, state):
-        product = rounded(tile, exact_product(tile, tile.a(row), tile.b(), manner), state, manner, watchful)
-        state[VALUE] = rounded_sum(tile, state[VALUE], product, state, manner, watchful)
-        return state
-
-    return step
-
-
-QUICK_PAIRS = ("znver",)
-"""CPUs, as LLVM's names begin, on which one conversion of two vectors to bfloat16 takes less time than the four instructions that round
-each by its bits. On Intel's (AVX512_BF16 as in Sapphire Rapids) multiply-adds ran at 9.8 G/s with it, at 11.5 without."""
-
-
-def rounds_in_pairs(manner):
-    """Whether the CPU had better round two vectors to this format in one instruction, of the widest kind."""
-    plain = manner.family == "bfloat16" and manner.nearest and not (manner.noted or manner.wide)
-    return plain and has_feature("avx512bf16") and has_feature("avx512bw") and cpu_name().startswith(QUICK_PAIRS)
-
-
-def paired_mul_add_step():
-    """The brief step of bfloat16, where the CPU rounds two vectors at a time. What it does to subnormals never matters."""
-
-    def step(tile, states):
-        for row in range(0, tile.rows, 2):
-            rows = row, row + 1
-            products = through_bfloat16(*(tile.a(row) * tile.b() for row in rows))
-            sums = through_bfloat16(*(states[row][VALUE] + term for row, term in zip(rows, products, strict=True)))
-            for row, value in zip(rows, sums, strict=True):
-                states[row][VALUE] = value
-
-    step.together = True
-    return step
 
 
 def rounded_single(y, error, x, manner):
@@ -183,46 +106,6 @@ def single_fused(tile, a, b, c, manner):
 def note_inexact(state, lost):
     """Lanes where something was inexact."""
     state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
-
-
-def single_fma_step(manner, watchful):
-    """A float32 fused multiply-add."""
-
-    def step(tile, row, state):
-        state[VALUE], lost = single_fused(tile, tile.a(row), tile.b(), state[VALUE], manner)
-        if watchful:
-            note_inexact(state, lost)
-        return state
-
-    return step
-
-
-def single_mul_add_step(manner, watchful):
-    """A float32 product, a float32 sum."""
-
-    def step(tile, row, state):
-        product, rounded_off = single_product(tile, tile.a(row), tile.b(), manner)
-        state[VALUE], lost = single_sum(tile, product, state[VALUE], manner)
-        if watchful:
-            note_inexact(state, rounded_off | lost)
-        return state
-
-    return step
-
-
-STEPS = {
-    ("fma", "half"): fma_step,
-    ("fma", "bfloat16"): fma_step,
-    ("fma", "narrow"): fma_step,
-    ("fma", "float32"): single_fma_step,
-    ("fma", "float32_of_narrow"): single_fma_step,
-    ("mul_add", "half"): mul_add_step,
-    ("mul_add", "bfloat16"): mul_add_step,
-    ("mul_add", "narrow"): mul_add_step,
-    ("mul_add", "float32"): single_mul_add_step,
-    ("mul_add", "float32_of_narrow"): single_fma_step,
-}
-"""By operation and family of the format. "float32_of_narrow": products are exact in float32, so that rounding them changes nothing."""
 
 
 # -- rounded stochastically ------------------------------------------------------------------------------------------

@@ -7,15 +7,11 @@ from functools import reduce
 from operator import or_
 
 import numpy as np
-from llvmlite import ir
 
-from .fast import has_feature
-from .lanes import guarded_tile, tile
 from .one_by_one import (
     HARMLESS,
     OPEN_FROM,
     OPEN_TO,
-    STEPS,
     drawn_single,
     in_direction,
 )
@@ -26,14 +22,9 @@ from .steps import (
     ROUNDERS,
     TIE,
     UNDECIDED,
-    VALUE,
-    Numbers,
     bounded,
-    exact_product,
-    split,
 )
 
-QUICK_ROWS = 8  # rows after which quick steps are looked at
 HALF_BITS = 0x1FFF  # that rounding takes away
 HALF_TIE, LAST_BIT = 0x1000, 0x2000
 OF_WORDS, ABOVE_ZERO = 0x7FFF1FFF, 0x00010000
@@ -143,31 +134,11 @@ def out_of_lifted(state, ties):
     return wrong.anywhere()
 
 
-def watch_subnormal(tile, c, state, manner):
-    """A number that reads as zero is watched for like one that comes out tiny."""
-    if not manner.daz:
-        return
-    if manner.family == "half":
-        watch_half(c.bits() | 1, state)
-    else:
-        state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(c.bits() + c.bits() - 1)
-
-
 def read_as_zero(tile, sums):
     """Whether one of some sums reads as zero, and is none. Those of quick steps never do: they are watched for when they come out tiny."""
     normal = tile.integer("normal")
     small = [(x.bits() + x.bits() - 1).below(normal + normal - 1) for x in sums]
     return reduce(or_, small).anywhere()
-
-
-def has_subnormals(tile, state):
-    """The same of a state."""
-    return read_as_zero(tile, [state[VALUE]])
-
-
-def unfit(manner):
-    """Of which states quick steps cannot begin with: those with sums that they would have to flush."""
-    return has_subnormals if manner.daz else None
 
 
 def lift_of(family):
@@ -180,38 +151,6 @@ def directed(tile, manner, toward):
     if not tile.directed or manner.rounding not in HARMLESS:
         return None
     return in_direction(toward, HARMLESS[manner.rounding])
-
-
-def quick_fma_step(manner):
-    """A fused multiply-add of the CPU, rounded again."""
-    lift = lift_of(manner.family)
-
-    def step(tile, row, state):
-        a, b, c = tile.a(row), tile.scaled_b(lift), state[VALUE]
-        settled, below = is_settled(tile, "fma", manner), from_below(tile, "fma", manner)
-        if below:
-            s = a.fused_toward("zero", b, c)
-        else:
-            s = directed(tile, manner, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
-        state[VALUE] = quickly(tile, s, state, manner, settled, below, lift > 1)
-        return state
-
-    return step
-
-
-def quick_mul_add_step(manner):
-    """A product and a sum of the CPU, each rounded again. Products are exact, or to odd; sums of so few bits have no false ties."""
-    lift = lift_of(manner.family)
-
-    def step(tile, row, state):
-        c, settled = state[VALUE], is_settled(tile, "mul_add", manner)
-        product = exact_product(tile, tile.a(row), tile.scaled_b(lift), manner)
-        product = quickly(tile, product, state, manner, True, lifted=lift > 1, alone=settled)
-        s = directed(tile, manner, lambda direction: product.plus_toward(direction, c)) or c + product
-        state[VALUE] = quickly(tile, s, state, manner, settled, lifted=lift > 1)
-        return state
-
-    return step
 
 
 OPEN_BITS = int(np.float32(OPEN_TO - OPEN_FROM).view(np.int32))  # of how far a sum lies in what is left open
@@ -301,9 +240,6 @@ def draw_went_wrong(family, drawn, sure, lifted):
     return {"half": wrong_half, "float32": wrong_single}.get(family, wrong)
 
 
-QUICK_STEPS = {"fma": quick_fma_step, "mul_add": quick_mul_add_step}
-
-
 def watches(manner):
     """The slots that quick steps watch with, and the bits they begin with."""
     if manner.family == "half":
@@ -335,24 +271,6 @@ def went_wrong(manner, operation=None):
     return wrong_half if manner.family == "half" else wrong
 
 
-def mending(operation, manner):
-    """What puts a quick step's results right without doing them again, (fails_beyond, mend), if there is such: its ties are all that is wrong."""
-    if operation != "fma" or manner.family != "half" or not manner.nearest:
-        return None
-
-    def beyond_ties(tile, state):
-        return out_of_lifted(state, 0) if tile.directed else None
-
-    def settle_ties(tile, row, c, y):
-        """Ties went up; those of exact sums go to even. A sum is exact, and tied, where both directions give what is half a unit below y."""
-        a, b = tile.a(row), tile.scaled_b(LIFT)
-        low, high = (a.fused_toward(direction, b, c).bits() for direction in ("down", "up"))
-        tie = y.bits() - HALF_TIE
-        return (low.equals(tie) & high.equals(tie)).choose(y.bits() & ~LAST_BIT, y.bits())
-
-    return beyond_ties, settle_ties
-
-
 def is_lifted(operation, manner):
     """Whether halves are taken times LIFT: their overflows are float32's then, and whole words round them."""
     plain = manner.nearest and not (manner.daz or manner.ftz or manner.noted or manner.wide)
@@ -365,13 +283,6 @@ def round_half_bits(x):
     return (((bits | bits.logical_right(13) & 1) + 0xFFF) & -0x2000).floats()
 
 
-def lifted_mul_add_step(tile, row, state):
-    """A product and a sum, times LIFT, where no product is tiny: a tiny sum is exact."""
-    product = round_half_bits(tile.a(row) * tile.scaled_b(LIFT))
-    state[VALUE] = round_half_bits(product + state[VALUE])
-    return state
-
-
 SPLIT = {"half": 13, "bfloat16": 16}
 """Bits of float32 that rounding to a family takes away."""
 SPLIT_MOST = 2.0**110
@@ -382,82 +293,3 @@ def splits(operation, manner):
     """Whether sums that no overflow threatens are rounded by what they lose as parts of larger ones."""
     plain = manner.nearest and not (manner.daz or manner.ftz or manner.wide)
     return is_lifted(operation, manner) or (operation == "mul_add" and manner.family == "bfloat16" and plain)
-
-
-def split_product(tile, row, family):
-    """The product of a turn, not tiny, rounded as `split` does: its larger part is a product itself."""
-    a, taken = tile.a(row), SPLIT[family]
-    wide = a * tile.scaled_b(2.0**taken + 1.0)
-    return wide - (a.fused(tile.scaled_b(-1.0), wide) if has_feature("fma") else wide - a * tile.b())
-
-
-def split_step(family):
-    """A product and a sum, each rounded by splitting."""
-
-    def step(tile, row, state):
-        state[VALUE] = split(split_product(tile, row, family) + state[VALUE], SPLIT[family])
-        return state
-
-    return step
-
-
-def never(tile, state):
-    """Whether what always stands does not, as a bit."""
-    return ir.Constant(ir.IntType(1), 0)
-
-
-TINY_BITS = (127 - 14 + 127) << 23
-"""The bits of 2^-14, and those of 1."""
-
-
-def is_tiny(tile, state):
-    """Whether a product of the turn may be tiny: of the least that are not zero.
-
-    Bits, read as integers, are logarithms that are never too large: their sum is that of no larger product. A CPU adds them beside its vectors.
-    """
-    word = ir.IntType(32)
-    rows, columns = (tile.builder.bitcast(tile.of_turn(columns=of), word) for of in (False, True))
-    return tile.builder.icmp_unsigned("<", tile.builder.add(rows, columns), ir.Constant(word, TINY_BITS))
-
-
-def quick_tile(operation, manner):
-    """The quick loop of a way, if it has one. To nearest even, the brief steps of `mul_add` and of bfloat16 are quicker."""
-    if is_lifted(operation, manner):
-        return _without_tiny("lifted", lifted_mul_add_step, operation, manner, LIFT)
-    plain = manner.nearest and not (manner.daz or manner.ftz)
-    brief = operation == "mul_add" or manner.family == "bfloat16"
-    if manner.family.startswith("float32") or (brief and plain):
-        return None
-    quick, careful = QUICK_STEPS[operation](manner), STEPS[operation, manner.family](manner, False)
-    name = "quick", operation, manner
-    return guarded_tile(
-        name, quick, went_wrong(manner, operation), careful, np.float32, manner.slots, watches(manner), Numbers._fields,
-        QUICK_ROWS, lift_of(manner.family), mending=mending(operation, manner), unfit=unfit(manner),
-    )  # fmt: skip
-
-
-def split_tile(operation, manner):
-    """The loop of `split_step`, a quick one of halves, a brief one of bfloat16; None for others."""
-    if not splits(operation, manner):
-        return None
-    step = split_step(manner.family)
-    if is_lifted(operation, manner):
-        return _without_tiny("split", step, operation, manner, 1.0)
-    return tile(("split", operation, manner), step, np.float32, (VALUE, *manner.slots), Numbers._fields)
-
-
-def _without_tiny(name, step, operation, manner, lift):
-    """A quick loop whose step does for all turns of which no product may be tiny."""
-    careful = STEPS[operation, manner.family](manner, False)
-    return guarded_tile(
-        (name, operation, manner),
-        step,
-        is_tiny,
-        careful,
-        np.float32,
-        manner.slots,
-        {},
-        Numbers._fields,
-        QUICK_ROWS,
-        lift,
-    )

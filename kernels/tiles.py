@@ -9,16 +9,10 @@ import numpy as np
 
 from . import jit
 from .accumulate import STORE, draw_row
-from .counting_steps import counting_exact_step, counting_tiles, split_counting_tile
-from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, unknown, viewed
-from .lanes import closing, everywhere, least_of, opening, starting, tile
+from .counting_steps import counting_exact_step
+from .jit import bits_float, copy_row, fill_row, flat, float_bits, row, scratch, viewed
+from .lanes import closing, everywhere, least_of, opening, tile
 from .noise import filling
-from .one_by_one import STEPS, paired_mul_add_step, rounds_in_pairs
-from .quick_steps import (
-    is_lifted,
-    quick_tile,
-    split_tile,
-)
 from .steps import (
     COUNT_BITS,
     COUNTED_SLOTS,
@@ -51,11 +45,8 @@ COUNTED_WATCH = 64  # the same where additions are counted
 SPANNED = 16  # products, at least, whose operands are looked at together: of few the least of both rarely meet
 COUNTED_ROWS = 4  # of a tile whose additions are counted: what is noted of more is not kept in registers
 NEAR = 1 << 18  # bytes of row panels that are read again and again before the next ones
-SOON, SOON_EXACT = 1, 32  # products before the first look whether all outputs are inexact: one by one, of exact blocks
-WATCH = 8  # and at most between two others, before each of which they double
-QUICK = 128  # turns of quick steps between two looks whether they pay
+SOON_EXACT = 32  # products before the first look whether all outputs are inexact
 COUNT_BITS_NARROW, COUNT_BITS_WIDE = COUNT_BITS[32], COUNT_BITS[64]
-VAIN, REST = 2, 512  # a turn in so many that is done again makes quick steps not pay; for so many turns none is tried
 
 
 # -- around a step ---------------------------------------------------------------------------------------------------
@@ -120,129 +111,10 @@ def tile_of(unit, panels, across, size):
     return block * together + rest % count, rest // count
 
 
-@row
-def first_of(unit, panels, across, size):
-    """(product, row panel, column panel, first row panel of those together) of a tile's number, where other products' tiles follow."""
-    product = unit // (panels * across)
-    i, j = tile_of(unit - product * panels * across, panels, across, size)
-    together = together_of(size)
-    return product, i, j, i // together * together
-
-
-@row
-def next_of(product, i, j, block, panels, across, together):
-    """The same of the tile after this one: to divide takes as long as half a turn."""
-    i += 1
-    if i == min(block + together, panels):
-        j += 1
-        if j == across:
-            j = 0
-            block = i if i < panels else 0
-            product += 1 if block == 0 else 0
-        i = block
-    return product, i, j, block
-
-
 def compiled_tile(name, step, carrier, block, planes, watchful, *more, shared=()):
     """The loop of a step of this name; `more` and `shared` are the slots it uses beside the running sum and, if watchful, INEXACT."""
     slots = (VALUE, *((INEXACT,) if watchful else ()), *more, *shared)
     return tile((name, watchful), step, carrier, slots, Numbers._fields, block, planes, shared)
-
-
-@jit.once
-def summing(kind, carrier, block, planes, *options):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy) -> flags seen, over tiles first ... last - 1.
-
-    `kind` is an operation of STEPS, with a Manner as its option. a is (products, planes,
-    row panels, k, ROWS), b (products, planes, column panels, k, lanes); c and values are (products, ROWS * row panels,
-    lanes * column panels), c may be of one product, for all; all of the carrier's type, but values may be 16 bits wide, for
-    codes of half or bfloat16 where the sums are such. Tiles of a product are numbered as `tile_of` says, those of the next
-    one follow. Only outputs of the first `rows` and `columns` are wanted; what others raise is seen as well, INEXACT always.
-    lows, flat, are what `least` finds in the panels of a, and after them of b, or empty; a lifted quick loop goes with them alone.
-    `roomy`: what operands add up to is as small as loops that split sums ask. This is a part of other loops.
-    """
-    lanes = LANES[carrier]
-    (manner,) = options
-    family, make, slots = manner.family, STEPS[kind, manner.family], manner.slots
-    quick, split, lifted = quick_tile(kind, manner), split_tile(kind, manner), is_lifted(kind, manner)
-    made = {watches: make(*options, watches) for watches in (True, False)}
-    if kind == "mul_add" and rounds_in_pairs(*options):
-        made[False] = paired_mul_add_step()
-    watchful, brief = (
-        compiled_tile((kind, options), step, carrier, block, planes, watches, *slots) for watches, step in made.items()
-    )
-    has_quick = quick is not None
-    quick = quick or brief
-    splits_quick, splits_brief = lifted, split is not None and not lifted
-    split_quick, split_brief = split if lifted else quick, split if splits_brief else brief
-    begin, end, all_inexact = frame(carrier, OVERFLOW + 1, noted=slots, family=family)
-    integer = np.int32 if carrier is np.float32 else np.int64
-    cells = ROWS * lanes
-    state_size = SLOTS * cells
-    watched, soon = max(WATCH // block, 1), max(SOON // block, 1)
-    start = starting(
-        (kind, options), made[True], carrier, (VALUE, INEXACT, *slots), Numbers._fields, soon, block, planes,
-    )  # fmt: skip
-
-    def deterministic_loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy):
-        products, panels, turns = a.shape[0], a.shape[2], a.shape[3] // block
-        a_size, b_size, size = a.size // products, b.size // products, values.size // products
-        c_size = size if c.shape[0] == products else 0
-        a_plane, b_plane = a_size // planes, b_size // planes
-        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
-        a_panel, across = a_size // panels, b.shape[2]
-        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[2]
-        state = unknown(scratch(state_size, carrier))
-        happened = viewed(state, integer)
-        product, i, j, rows_from = first_of(first, panels, across, a_panel * a.itemsize)
-        together, seen = together_of(a_panel * a.itemsize), 0
-        for _ in range(first, last):
-            a_at, b_at = product * a_size + i * turns * block * ROWS, product * b_size + j * turns * block * lanes
-            within = i * ROWS * wide + j * lanes
-            place, c_place = product * size + within, product * c_size + within
-            done, known, rest = 0, False, 0
-            if turns < soon:
-                begin(state, flat_c, c_place, wide)
-            else:
-                known = start(flat_a, a_at, a_plane, flat_b, b_at, b_plane, flat_c, c_place, wide, state, numbers)
-                done = soon
-                a_at += soon * block * ROWS
-                b_at += soon * block * lanes
-            if ((i + 1) * ROWS > rows) | ((j + 1) * lanes > columns):
-                pass_over(happened, i, j, lanes, rows, columns)
-            ready = has_quick and (not lifted or lows.size > 0)
-            low_a, low_b = (product * panels + i) * turns, ((products * panels) + product * across + j) * turns
-            while done < turns:
-                count = turns - done
-                known = known or (done > 0 and all_inexact(state))
-                if not known:
-                    count = min(min(watched, max(done, 1)), count)
-                    watchful(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                elif ready and done >= rest:
-                    count = min(count, QUICK)
-                    beside, apart = (lows[low_a + done :], low_b - low_a) if lifted else (state, 0)
-                    if splits_quick and roomy:
-                        again = split_quick(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
-                    else:
-                        again = quick(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
-                    rest = done + REST if again * VAIN > count else 0
-                else:
-                    count = min(count, rest - done) if ready else count
-                    if splits_brief and roomy:
-                        split_brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                    else:
-                        brief(flat_a, a_at, a_plane, flat_b, b_at, b_plane, state, state, numbers, count)
-                done += count
-                a_at += count * block * ROWS
-                b_at += count * block * lanes
-            seen |= end(state, flat_values, flat_flags, place, wide, nan_flags)
-            product, i, j, rows_from = next_of(product, i, j, rows_from, panels, across, together)
-        return seen
-
-    return jit.referable(row(deterministic_loop), kind, np.dtype(carrier), block, planes, *options)
-
-
-deterministic = jit.outermost(summing)
 
 
 @jit.once
@@ -258,61 +130,6 @@ def finding_least(size):
 
 
 least = jit.outermost(finding_least)
-
-
-@jit.once
-def counted(operation, manner):
-    """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, lows, roomy): as `deterministic`,
-    with additions that overflowed, were inexact, or were swamped, and the least and greatest running sum of each output.
-
-    counts (3, ...) and extremes (2, ...) are of the outputs' shape, filled up to whole tiles.
-    """
-    carrier, lanes = np.float32, LANES[np.float32]
-    name = "counted", operation, manner
-    quick, every = counting_tiles(name, operation, manner, COUNTED_ROWS)
-    split = split_counting_tile(name, operation, manner, COUNTED_ROWS)
-    splits, lifted = split is not None, is_lifted(operation, manner)
-    split = split or quick
-    begin, end, _ = frame(carrier, COUNTED_SLOTS, COUNTED_ROWS)
-    cells = COUNTED_ROWS * lanes
-    state_size = COUNTED_SLOTS * cells
-
-    def counted_loop(
-        first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, counts, extremes, lows, roomy
-    ):
-        panels, turns = a.shape[1], a.shape[2]
-        flat_a, flat_b, flat_c = flat(a), flat(b), flat(c)
-        a_panel = a.size // a.shape[1]
-        flat_values, flat_flags, wide = flat(values), flat(flags), c.shape[1]
-        state = scratch(state_size, carrier)
-        happened = viewed(state, np.int32)
-        for unit in range(first, last):
-            i, j = tile_of(unit, panels, b.shape[1], a_panel * a.itemsize)
-            low_a, low_b = i * turns, (panels + j) * turns
-            for part in range(0, ROWS, COUNTED_ROWS):
-                place = (i * ROWS + part) * wide + j * lanes
-                begin(state, flat_c, place, wide)
-                begin_counting(state, cells)
-                done, rest = 0, 0
-                while done < turns:
-                    a_at, b_at = (i * turns + done) * ROWS + part, (j * turns + done) * lanes
-                    if done >= rest:
-                        count = min(turns - done, QUICK)
-                        if splits and roomy:
-                            beside, apart = (lows[low_a + done :], low_b - low_a) if lifted else (state, 0)
-                            again = split(flat_a, a_at, apart, flat_b, b_at, 0, beside, state, numbers, count)
-                        else:
-                            again = quick(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                        rest = done + REST if again * VAIN > count else 0
-                        take_counts(happened, cells, False)
-                    else:
-                        count = min(turns, rest) - done
-                        every(flat_a, a_at, 0, flat_b, b_at, 0, state, state, numbers, count)
-                    done += count
-                end(state, flat_values, flat_flags, place, wide, nan_flags)
-                tell(state, happened, COUNTED_ROWS, i * ROWS + part, j, lanes, counts, extremes)
-
-    return jit.compiled(counted_loop)
 
 
 @row

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import numpy as np
 from llvmlite import ir
-from llvmlite.binding import llvm_version_info
 from numba.core import cgutils
 
 from .jit import SOURCE_DIGEST
@@ -301,34 +300,6 @@ class Vector:
         """float32 to half and back by the CPU, nearest even; needs F16C."""
         half = self.builder.fptrunc(self.value, self._typed(ir.HalfType()))
         return self._new(self.builder.fpext(half, self.value.type))
-
-
-class _BrainFloat(ir.types.Type):
-    """LLVM's bfloat, which llvmlite does not name; before LLVM 16 such vectors are of integers."""
-
-    def _to_string(self):
-        return "bfloat" if llvm_version_info[0] >= 16 else "i16"
-
-    def __eq__(self, other):
-        return isinstance(other, _BrainFloat)
-
-    def __hash__(self):
-        return hash(_BrainFloat)
-
-
-def through_bfloat16(first, second):
-    """Two vectors of 16 float32 to bfloat16 and back by the CPU, nearest even, subnormals to zero; needs AVX512_BF16."""
-    builder, single, word = first.builder, first.value.type, ir.IntType(16)
-    words = ir.VectorType(word, 2 * single.count)
-    packed = ir.VectorType(_BrainFloat(), words.count)
-    name = "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-    function = cgutils.get_or_insert_function(builder.module, ir.FunctionType(packed, [single, single]), name)
-    both = builder.bitcast(builder.call(function, [second.value, first.value]), words)
-    nothing = ir.Constant(words, None)
-    for start in (0, single.count):
-        places = [words.count if word % 2 == 0 else start + word // 2 for word in range(words.count)]
-        mask = ir.Constant(ir.VectorType(ir.IntType(32), words.count), places)
-        yield Vector(builder, builder.bitcast(builder.shuffle_vector(both, nothing, mask), single))
 
 
 def load(builder, pointer, where, element, lanes):

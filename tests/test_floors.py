@@ -52,7 +52,7 @@ INSIDE = {
     "counting_steps unit_panels | loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "counted_units paired sums.arithmetics sums.noise | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
-    "batches exported sums.target",
+    "exported sums.target | sums.calls | batches",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",

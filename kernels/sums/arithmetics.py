@@ -33,6 +33,7 @@ from ..quick_steps import (
     round_half_bits,
     watch_half,
 )
+from ..quick_steps import splits as splits_sums
 from ..quick_steps import watches as deterministic_watches
 from ..quick_steps import went_wrong as deterministic_went_wrong
 from ..steps import (
@@ -497,15 +498,14 @@ def quick(stage, order, counts, grid=False):
 
 
 def is_lifted(order, stage):
-    """Whether products are halves, rounded to nearest, that `Lifted` and `Split` ask about the least numbers of turns."""
+    """Whether `Lifted` and `Split` ask about the least numbers of turns: for halves."""
     return stage.family == "half" and splits(order, stage)
 
 
 def splits(order, stage):
-    """Whether `Split` does for sums that no overflow threatens: of products that are rounded to nearest, by the bits of some formats."""
-    rounds = order.in_order and order.multiplies and not (order.fuses or order.compensates)
-    plain = stage.keeps_errors and not (stage.wide or stage.draws)
-    return rounds and plain and (stage.family == "bfloat16" or (stage.family == "half" and not stage.noted))
+    """Whether `Split` does for sums that no overflow threatens."""
+    rounds = order.in_order and order.multiplies and not (order.fuses or order.compensates or stage.draws)
+    return rounds and splits_sums("mul_add", stage.manner)
 
 
 def lift(stage, order, observer):

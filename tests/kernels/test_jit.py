@@ -277,11 +277,10 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import blocks, counted_lines, dots, drawn_conversions, drawn_singles, fast
+from softfloat.kernels import batches, blocks, counted_lines, dots, drawn_conversions, drawn_singles, fast
 from softfloat.kernels import few, gathered, loops, paired, singles, stacked, tiles
-from softfloat.kernels.steps import Manner
+from softfloat.kernels.sums import calls
 
-half, single = Manner("half"), Manner("float32")
 made = [
     loops.elementwise("add", "nearest", False, True, False),
     loops.elementwise_drawn("round_to_integral", True, True, True),
@@ -290,22 +289,16 @@ made = [
     fast.elementwise("half", "fma", True), fast.odd_singles(),
     drawn_conversions.convert_drawn("narrow", True), drawn_conversions.convert_drawn("narrow", True, True),
     dots.contraction(True, True), dots.contraction(False, True), dots.contraction(False, None), dots.extent(), tiles.spans(),
-    tiles.deterministic("fma", np.float32, 1, 1, half),
-    tiles.deterministic("mul_add", np.float32, 1, 1, half),
-    tiles.deterministic("fma", np.float32, 1, 1, half._replace(rounding="to_odd", noted=True)),
-    tiles.deterministic("fma", np.float32, 1, 1, single), tiles.deterministic("fma", np.float32, 1, 1, single._replace(rounding="to_odd")),
-    tiles.counted("fma", half), tiles.counted("mul_add", half),
     tiles.exact_blocks(4, 4, "nearest", False), tiles.exact_blocks(4, 4, "drawn", False),
     few.few_blocks(4, 4, "drawn", True),
-    paired.chain("fma", np.float32, 1, 1, "paired", "half", False, half), paired.chain("add", np.float32, 1, 1, "lone", "", True, half),
+    paired.settle(np.float32), calls.launch(), batches.batch(("half", "bfloat16"), True),
     gathered.gather("half", np.float32),
     gathered.gather("half", np.uint16),
-    counted_lines.chain("fma", np.float32, 1, 1, "paired", half),
+    counted_lines.told(np.float32),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
     blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
     singles.elementwise("div", "to_odd", True),
     drawn_singles.elementwise_drawn("add", True),
-    counted_lines.chain("mul_add", np.float32, 1, 1, "paired", single),
 ]
 codegen = cpu_target.target_context.codegen()
 for loop in made:

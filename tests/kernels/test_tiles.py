@@ -1,31 +1,20 @@
-"""What is around the steps of a tile: in which order tiles come, and what is known of their operands beforehand."""
+"""Steps of a tile, and what is known of their operands beforehand."""
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Callable
 from fractions import Fraction
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import fast, jit, one_by_one, quick_steps, steps, tiles
+from softfloat.kernels import fast, jit, quick_steps, steps, tiles
 from softfloat.kernels.lanes import Tile, tile
-
-
-@pytest.mark.parametrize("size", [1, 100_000, 1 << 16, 1 << 17, 1 << 19])
-@pytest.mark.parametrize("across", [1, 2, 4])
-@pytest.mark.parametrize("panels", [1, 2, 3, 5, 9])
-def test_tiles_follow_each_other_as_they_are_numbered(panels: int, across: int, size: int) -> None:
-    """From wherever a thread begins, and from one product to the next; each once."""
-    numbered = [tiles.first_of(unit, panels, across, size) for unit in range(3 * panels * across)]
-    for start in range(len(numbered)):
-        place = numbered[start]
-        for expected in numbered[start:]:
-            assert place == expected
-            place = tiles.next_of(*place, panels, across, tiles.together_of(size))
-    assert sorted(x[:3] for x in numbered) == list(itertools.product(range(3), range(panels), range(across)))
+from softfloat.kernels.sums import arithmetics
+from softfloat.kernels.sums.description import Stage
+from softfloat.kernels.sums.observers import Nobody
 
 
 @pytest.mark.parametrize("size", [tiles.ROWS, tiles.LANES[np.float32]])
@@ -49,21 +38,9 @@ class Numbers(np.ndarray):
         """self * b + c, which float64 holds, rounded once."""
         return (self.astype(np.float64) * b.astype(np.float64) + c).astype(np.float32)
 
-
-class Turn:
-    """What a step asks of a tile: one row and its columns."""
-
-    def __init__(self, a: np.ndarray, b: np.ndarray) -> None:
-        self._a, self._b = (x.astype(np.float32).view(Numbers) for x in (a, b))
-
-    def a(self, row: int) -> np.ndarray:
-        return self._a
-
-    def b(self) -> np.ndarray:
-        return self._b
-
-    def scaled_b(self, factor: float) -> np.ndarray:
-        return self._b * factor
+    def apart_from(self, other: np.ndarray) -> np.ndarray:
+        """Where their bits differ."""
+        return self.view(np.int32) != other.view(np.int32)
 
 
 def nearest_even(exact: np.ndarray, digits: int) -> np.ndarray:
@@ -73,14 +50,13 @@ def nearest_even(exact: np.ndarray, digits: int) -> np.ndarray:
 
 @pytest.mark.parametrize("fused", [False, True])
 @pytest.mark.parametrize(("family", "digits"), [("half", 11), ("bfloat16", 8)])
-def test_splitting_rounds_to_nearest_even(
-    family: str, digits: int, fused: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_splitting_rounds_to_nearest_even(family: str, digits: int, fused: bool) -> None:
     """Each product of two significands, and each sum of float32's digits, of both signs."""
-    monkeypatch.setattr(quick_steps, "has_feature", lambda name: fused)
+    split = arithmetics.Split(SimpleNamespace(fuses=fused, lift=1.0), Stage(family), Nobody(), {})
     numbers = np.arange(2 ** (digits - 1), 2**digits) * 1.0
     a, b = np.repeat(numbers, numbers.size), -np.tile(numbers, numbers.size)
-    np.testing.assert_array_equal(quick_steps.split_product(Turn(a, b), 0, family), nearest_even(a * b, digits))
+    product = split.product(*(x.astype(np.float32).view(Numbers) for x in (a, b)))
+    np.testing.assert_array_equal(product, nearest_even(a * b, digits))
     sums = np.arange(2.0**23, 2.0**24)
     for exact in (sums, -sums) if fused else (sums[::7],):
         rounded = steps.split(exact.astype(np.float32), quick_steps.SPLIT[family])
@@ -95,24 +71,6 @@ def brief_loop(name: str, step: Callable[..., Any], kind: type[Tile] = Tile) -> 
         every(a, 0, 0, b, 0, 0, state, state, state, a.size // tiles.ROWS)
 
     return jit.compiled(turns_loop)
-
-
-@pytest.mark.skipif(not fast.has_feature("avx512bf16"), reason="the CPU has no AVX512_BF16")
-def test_two_vectors_are_rounded_to_bfloat16_as_each_is() -> None:
-    """On any CPU that has the instruction, whether it is the quicker way there or not; ties and overflows among them."""
-    manner = steps.Manner("bfloat16")
-    ways = one_by_one.paired_mul_add_step(), one_by_one.mul_add_step(manner, False)
-    rng, lanes, found = np.random.default_rng(3), tiles.LANES[np.float32], []
-    numbers = [rng.standard_normal(64 * size) * 2.0 ** rng.integers(-3, 4, 64 * size) for size in (tiles.ROWS, lanes)]
-    a, b = ((x.astype(np.float32).view(np.uint32) & 0xFFFF0000).view(np.float32) for x in numbers)
-    for scale in (1.0, 2.0**64):
-        for name, step in zip(("in pairs", "one by one"), ways, strict=True):
-            state = np.zeros(tiles.ROWS * lanes, np.float32)
-            brief_loop(name, step)(a * np.float32(scale), b * np.float32(2.0**60 if scale > 1 else 1.0), state)
-            found.append(state.view(np.uint32))
-        np.testing.assert_array_equal(*found[-2:])
-    assert np.isinf(found[-1].view(np.float32)).any()
-    assert len(set(found[0].tolist())) > 100
 
 
 class Undirected(Tile):
