@@ -54,6 +54,15 @@ SLOTS = 6
 OVERFLOWED, ROUNDED, SWAMPED, LEAST, GREATEST = range(SLOTS, SLOTS + 5)
 COUNTING_SLOTS = SLOTS + 5
 UNSETTLED = COUNTS = COUNTING_SLOTS
+COUNTED_SLOTS = COUNTING_SLOTS + 1
+"""What the state of a tile holds for each output: the running sum, and whether something happened.
+
+LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
+largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
+and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those
+after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
+though they should; and two are the least and the greatest running sum. UNSETTLED: a store needs more random bits than 16.
+COUNTS: some of these numbers of few additions, in one word."""
 IN_COUNTS = ROUNDED, SWAMPED, INEXACT
 COUNT_BITS, LOWEST_BIT = {32: 10, 64: 20}, 1
 """Which, lowest first, in so many bits of words of 32 or 64, from the second bit on: LLVM makes of 1 where something holds two
