@@ -60,7 +60,7 @@ def _batch(readings, carrier, planes, sums, whole, write):
     """
     read_a, read_b = (laying_out(x, carrier, planes, stands) for x, stands in zip(readings, (True, False), strict=True))
     least_of_a, least_of_b = finding_least(ROWS), finding_least(LANES[carrier])
-    unbounded = spec.OVERFLOW | spec.INVALID
+    unbounded, numbers_alone = spec.OVERFLOW | spec.INVALID, planes == 1
 
     def batch_loop(
         function, words, first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
@@ -78,7 +78,7 @@ def _batch(readings, carrier, planes, sums, whole, write):
                 left[n] = True
                 seen |= LEFT
                 continue
-            if lows.size:
+            if numbers_alone and lows.size:
                 least_of_a(flat(panels_a), lows[:turns_of_a])
                 least_of_b(flat(panels_b), lows[turns_of_a:])
             roomy = a.shape[2] * greatest_a * greatest_b < limit and greatest_b < SPLIT_MOST
