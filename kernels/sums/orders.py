@@ -34,7 +34,7 @@ class Order(NamedTuple):
     multiplies: bool = True
     in_order: bool = False
     together: int = 1
-    """Rows of a tile that are written side by side, so that the CPU need not wait for one."""
+    """Rows of a tile that are written side by side where roundings draw, so that the CPU need not wait for one; else all are."""
     fuses: bool = False
     """Products go into the sum as they are."""
     last: Piece | None = None
