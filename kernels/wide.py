@@ -136,6 +136,8 @@ def unpacked(code, source):
 @kernel
 def takes_up(odd, high, low, negative, random, width, target):
     """Whether the fraction (high * 2^64 + low) / 2^128 above an odd or even integer goes to the integer above."""
+    if target.draw_least > 0.0:
+        return ((high | low) != ZERO) & (random != ZERO)
     if target.stochastic != 0:
         kept = high >> np.uint64(64 - width)
         below, rest = high << np.uint64(width), low

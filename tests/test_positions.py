@@ -120,7 +120,7 @@ def test_refused_with_other_sources_of_random_numbers() -> None:
 
 
 def test_sums_beyond_the_addresses_are_refused() -> None:
-    with pytest.raises(ValueError, match="addresses 4294967296 outputs"):
+    with pytest.raises(ValueError, match="addresses for 4294967296 outputs"):
         bits.sum(ONES, "float16", fma("float16"), axis=0, position=(1 << 32) - 5, **SR)
     assert bits.sum(ONES, "float16", fma("float16"), axis=0, position=(1 << 32) - 6, **SR)[0].size == 6
 

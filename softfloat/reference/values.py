@@ -43,9 +43,9 @@ ROOT_BITS = (
     128  # a root between two numbers this precise is on one side of every candidate, tie and stochastic threshold
 )
 
-SETTLED_BITS = 128
+SETTLED_BITS = 96
 """Numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold of a stochastic rounding: these have
-at most 53 + 52 + 2 bits, of a precision, of random numbers, and of halves of both."""
+at most 24 + 52 + 2 bits, of a precision (functions have no results in wide formats), of random numbers, and of halves of both."""
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -11,7 +11,7 @@ from drawn import formats as narrow_formats
 from drawn import sampled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from softfloat.kernels.spec import NAN_POLICIES, SR_METHODS
+from softfloat.kernels.spec import NAN_POLICIES, SR_METHODS, Rounding
 
 import softfloat
 from softfloat import Format, bits, float16, float32, float64, reference
@@ -33,7 +33,7 @@ ARITY = {
     "modulo": 2,
     "floor_divide": 2,
 }
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic")
+MODES = tuple(mode.name.lower() for mode in Rounding)
 PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
 
 
@@ -86,6 +86,8 @@ def rules(draw: st.DrawFn, fmt: Format) -> dict[str, Any]:
         options["sr_bits"] = draw(st.integers(1, 52) | st.just(52))
         top = 2 ** options["sr_bits"] - 1
         options["random_bits"] = draw(st.one_of(st.integers(0, top), sampled([0, top, (top + 1) // 2])))
+    elif options["rounding"] == "up_or_down":
+        options["random_bits"] = draw(st.integers(0, 1))
     return options
 
 

@@ -44,7 +44,7 @@ def accumulators(draw: st.DrawFn) -> tuple[Accumulator, Oracle]:
 
 @st.composite
 def options(draw: st.DrawFn) -> dict[str, Any]:
-    modes = ["nearest_even", "toward_zero", "toward_negative", "to_odd", "stochastic", "stochastic"]
+    modes = ["nearest_even", "toward_zero", "toward_negative", "to_odd", "nearest_zero", "up_or_down", "stochastic"]
     found: dict[str, Any] = {
         "rounding": draw(st.sampled_from(modes)),
         "nan": draw(st.sampled_from(["canonical", "x86", "arm", "riscv", "nvidia", "x86_fma3"])),
@@ -54,6 +54,8 @@ def options(draw: st.DrawFn) -> dict[str, Any]:
     }
     if found["rounding"] == "stochastic":
         found |= {"seed": draw(st.integers(0, 2**64 - 1)), "sr_bits": draw(st.sampled_from([1, 16, 52]))}
+    elif found["rounding"] == "up_or_down":
+        found |= {"seed": draw(st.integers(0, 2**64 - 1))}
     return found
 
 

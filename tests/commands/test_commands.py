@@ -27,6 +27,7 @@ from softfloat.accumulators import PRESETS, TENSOR_CORES
 from softfloat.commands import main
 from softfloat.experiments import accumulation, claims, figures
 from softfloat.experiments.claims import Verdict
+from softfloat.formats import NAMED
 
 
 @dataclasses.dataclass
@@ -648,7 +649,7 @@ def test_formats_compares_all(monkeypatch, width):
 
 def test_some_formats():
     names = lambda *arguments: [row["name"] for row in Run("formats", "--json", *arguments).document["formats"]]  # noqa: E731
-    assert names() == list(ROSTER)
+    assert names() == list(NAMED)
     assert names("--format", "half", "e8m0") == ["float16", "float8_e8m0fnu"]
     assert names("-f", "fp4", "--format", "bf16", "half", "-f", "fp4") == ["float4_e2m1fn", "bfloat16", "float16"]
     run = Run("formats", "-f", "e4m3")
@@ -660,7 +661,7 @@ def test_formats_as_json():
     document = Run("formats", "--json").document
     assert document["version"] == softfloat.__version__
     for row in document["formats"]:
-        fmt = ROSTER[row["name"]]
+        fmt = NAMED[row["name"]]
         rebuilt = {
             name: row[name]
             for name in ("exponent_bits", "mantissa_bits", "bias", "infinities", "nan", "subnormals", "signed", "zero")
