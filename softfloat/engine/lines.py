@@ -42,7 +42,7 @@ from softfloat.kernels.spec import Overflow, Rule
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
-FEW = 12  # outputs that draw, of which a panel costs more than each alone
+FEW_DRAWN = 12  # outputs that draw, of which a panel costs more than each alone
 _READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
 NO_TABLE: Codes = np.empty(0, np.float32)
@@ -236,7 +236,7 @@ class _Work:
         """Whether outputs are summed one by one."""
         if isinstance(self.way, UnitWay):
             return self.count == 1
-        return self.draws and self.tally is None and self.count <= FEW
+        return self.draws and self.tally is None and self.count <= FEW_DRAWN
 
     @property
     def draws(self) -> bool:

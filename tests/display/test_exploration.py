@@ -19,7 +19,9 @@ from softfloat.display.exploration import act, check_state, format_of, start, vi
 def options_of(state: dict, rounding: str) -> dict:
     options = {"rounding": rounding, "overflow": state["overflow"], "tininess": state["tininess"]}
     drawn = {"sr_bits": state["sr_bits"], "random_bits": state["random_bits"]}
-    return options | drawn if rounding == "stochastic" else options
+    if rounding == "up_or_down":  # the first of them
+        drawn = {"random_bits": state["random_bits"] >> (state["sr_bits"] - 1)}
+    return options | drawn if rounding in ("stochastic", "up_or_down") else options
 
 
 def shown(code: int, flags: int, fmt: Format) -> tuple[str, str]:
