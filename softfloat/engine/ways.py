@@ -239,7 +239,10 @@ class Generated(Way):
         if layout == "lone":
             shape = 1, paired().LONE_LANES
         coded = layout == "grid" and not counting and self.results is np.uint16
-        return descriptions().Sum(order or self.operation, stage, counting, layout, *shape, reading, coded)
+        exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
+        return descriptions().Sum(
+            order or ("fma" if exact else self.operation), stage, counting, layout, *shape, reading, coded
+        )
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
