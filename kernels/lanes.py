@@ -275,16 +275,15 @@ def opening(carrier, slots, rows=ROWS):
     return named(run, ("opening", carrier.__name__, slots, rows))
 
 
-def closing(carrier, flags_of, slots, rows=ROWS, family="", only=None):
-    """function(state, values, flags, at, width, nan_flags) -> flags seen: a tile's sums, and flags_of(their slots, nan_flags), to flat arrays.
+def closing(carrier, flags_of, slots, rows, only):
+    """function(state, values, flags, at, width, nan_flags): a tile's sums, and flags_of(their slots, nan_flags), to flat arrays.
 
-    An array of 16 bits gets the codes of sums of this family instead. only(states of rows) tells, if it is given, that all are inexact
-    and nothing else, which is quicker.
+    only(states of rows) tells that all are inexact and nothing else, which is quicker.
     """
 
     @intrinsic
     def run(context, state, values, flags, at, width, nan_flags):
-        signature = types.int64(state, values, flags, at, width, nan_flags)
+        signature = types.void(state, values, flags, at, width, nan_flags)
 
         def codegen(context, builder, signature, arguments):
             kept, results, raised = (
@@ -297,7 +296,6 @@ def closing(carrier, flags_of, slots, rows=ROWS, family="", only=None):
             number = context.cast(builder, arguments[5], signature.args[5], types.int64)
             number = outer._splat(builder.trunc(number, word) if word.width < 64 else number)
             kept_cells = cells.load()
-            as_codes = signature.args[1].dtype == types.uint16
             states = [{slot: Vector(builder, kept_cells[slot, row]) for slot in slots} for row in range(rows)]
             octets = ir.VectorType(octet, cells.lanes)
 
@@ -307,28 +305,19 @@ def closing(carrier, flags_of, slots, rows=ROWS, family="", only=None):
                 builder.store(vector, target).align = 1
 
             for row, state in enumerate(states):
-                put(results, (state[0].coded(family) if as_codes else state[0]).value, row)
-            alike = only(states) if only else ir.Constant(ir.IntType(1), 0)
-            with builder.if_else(alike, likely=True) as (then, otherwise):
+                put(results, state[0].value, row)
+            with builder.if_else(only(states), likely=True) as (then, otherwise):
                 with then:
                     for row in range(rows):
                         put(raised, ir.Constant(octets, [1] * cells.lanes), row)
-                    inexact = ir.Constant(octet, 1), builder.block
                 with otherwise:
-                    seen = ir.Constant(octets, None)
                     for row, state in enumerate(states):
-                        found = builder.trunc(flags_of(state, number).value, octets)
-                        seen = builder.or_(seen, found)
-                        put(raised, found, row)
-                    others = Vector(builder, seen).anywhere(), builder.block
-            told = builder.phi(octet)
-            for value, block in (inexact, others):
-                told.add_incoming(value, block)
-            return builder.zext(told, ir.IntType(64))
+                        put(raised, builder.trunc(flags_of(state, number).value, octets), row)
+            return context.get_dummy_value()
 
         return signature, codegen
 
-    return named(run, ("closing", carrier.__name__, slots, rows, family, only is not None))
+    return named(run, ("closing", carrier.__name__, slots, rows))
 
 
 def _nowhere_zero(builder, values):

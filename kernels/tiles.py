@@ -80,9 +80,9 @@ def only_inexact(states):
     return (wrong if noted is None else wrong | noted.nonzero()).nowhere()
 
 
-def frame(carrier, slots=SLOTS, rows=ROWS, noted=(UNDERFLOW, OVERFLOW), family=""):
-    """(open, close, all_inexact) of tiles of so many slots that note such things; those of a family may be closed with codes."""
-    end = closing(carrier, flags_of, (VALUE, INEXACT, *noted), rows, family, only_inexact)
+def frame(carrier, slots=SLOTS, rows=ROWS):
+    """(open, close, all_inexact) of tiles of so many slots."""
+    end = closing(carrier, flags_of, (VALUE, INEXACT, UNDERFLOW, OVERFLOW), rows, only_inexact)
     return opening(carrier, slots, rows), end, everywhere(carrier, INEXACT)
 
 

@@ -36,7 +36,7 @@ from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
-from softfloat.engine.ways import Drawn, ExactBlocks, Generated, OneByOne, Place, Random, Tally, Way
+from softfloat.engine.ways import Drawn, ExactBlocks, Generated, OneByOne, Place, Random, Settled, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
@@ -369,7 +369,7 @@ def run(
         extent,
         numbers,
         nan_flags,
-        count == 1 and isinstance(way, Generated) and not isinstance(way, Drawn),
+        count == 1 and isinstance(way, Settled),
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
         planned.apart,

@@ -244,13 +244,17 @@ class Generated(Way):
             order or ("fma" if exact else self.operation), stage, counting, layout, *shape, reading, coded
         )
 
+    def watched(self, planned: Program, panels: Panels) -> tuple[Any, ...]:
+        """What loops are told of operands."""
+        return ()
+
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
         """The loop for these operands."""
-        return self.looped(planned, place, random, planned.length, 1).grids, ()
+        return self.looped(planned, place, random, planned.length, 1).grids, self.watched(planned, panels)
 
     def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
         """The loop that counts as well."""
-        return self.looped(planned, place, random, planned.length, 1, tally).grids, ()
+        return self.looped(planned, place, random, planned.length, 1, tally).grids, self.watched(planned, panels)
 
     def looped(
         self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
@@ -273,8 +277,8 @@ class Generated(Way):
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Compensated(Generated):
-    """Sums whose errors are made up for, rounded deterministically. What overflows is left to the plain loop."""
+class Settled(Generated):
+    """The same, rounded deterministically."""
 
     manner: Any
 
@@ -282,6 +286,10 @@ class Compensated(Generated):
     def stage(self) -> Any:
         """How products and sums round."""
         return descriptions().Stage(*self.manner)
+
+
+class Compensated(Settled):
+    """Sums whose errors are made up for. What overflows is left to the plain loop."""
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules: overflows are seen by infinities."""
@@ -292,16 +300,8 @@ class Compensated(Generated):
         return bool(np.any(flags & spec.OVERFLOW))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class OneByOne(Generated):
-    """Products that meet the sum one after the other, rounded deterministically."""
-
-    manner: Any
-
-    @cached_property
-    def stage(self) -> Any:
-        """How products and sums round."""
-        return descriptions().Stage(*self.manner)
+class OneByOne(Settled):
+    """Sums of products that are fused, or rounded as the sum is."""
 
     @property
     def results(self) -> type | None:
@@ -311,16 +311,8 @@ class OneByOne(Generated):
             return np.float32
         return np.uint16 if family == "bfloat16" or (family == "half" and available()[1]) else None
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands."""
-        return self.looped(planned, place, random, planned.length, 1).grids, self._watched(planned, panels)
-
-    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
-        """The loop that counts as well."""
-        return self.looped(planned, place, random, planned.length, 1, tally).grids, self._watched(planned, panels)
-
-    def _watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
-        """What loops know of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
+    def watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
+        """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
         lows = lows_of(panels.a, panels.b) if self.asks else generated.NO_LOWS
         limit, roomy = self.limit(planned.length), False
         if limit:

@@ -9,6 +9,7 @@ import numpy as np
 from drawn import formats, sampled
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from oracle import assert_as_the_oracle, assert_comparisons, assert_integers
 from softfloat.kernels.spec import NAN_POLICIES, PROJECTIONS, SR_METHODS, SR_REACH
 
 from softfloat import Format, Rounding, bits, reference
@@ -62,13 +63,6 @@ def rules(draw: st.DrawFn, fmt: Format, modes: tuple[str, ...] = MODES) -> dict[
 
 def rows(fmt: Format, arity: int) -> st.SearchStrategy[list[tuple[int, ...]]]:
     return st.lists(st.tuples(*[strategies.codes(fmt)] * arity), min_size=1, max_size=8)
-
-
-def assert_as_the_oracle(name: str, fmt: Format, operands: list[tuple[int, ...]], options: dict[str, Any]) -> None:
-    codes, flags = getattr(bits, name)(*np.array(operands, fmt.dtype).T, fmt, **options)
-    for row, code, flag in zip(operands, codes, flags, strict=True):
-        expected = getattr(reference, name)(*row, fmt, **options)
-        assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], fmt, options)
 
 
 PLENTY = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])
@@ -125,26 +119,14 @@ def test_to_integer(data: st.DataObject, fmt: Format, dtype: str, exact: bool) -
     operands, options = data.draw(rows(fmt, 1)), data.draw(rules(fmt))
     names = ("rounding", "daz", "nan", "sr_bits", "random_bits", "sr_method")
     options = {name: options[name] for name in names if name in options}
-    found = bits.to_integer(np.array(operands, fmt.dtype).ravel(), fmt, dtype, exact=exact, **options)
-    info = np.iinfo(dtype)
-    for (operand,), integer, flag in zip(operands, *found, strict=True):
-        expected = reference.to_integer(operand, fmt, info.bits, info.min < 0, exact=exact, **options)
-        assert (int(integer), int(flag)) == expected, (hex(operand), fmt, options)
+    assert_integers(fmt, operands, dtype, exact, options)
 
 
 @PLENTY
 @given(st.data(), formats(), sampled(list(NAN_POLICIES)), st.booleans())
 def test_comparisons_and_selections(data: st.DataObject, fmt: Format, nan: str, daz: bool) -> None:
     operands = data.draw(rows(fmt, 2))
-    a, b = np.array(operands, fmt.dtype).T
-    for name in ("minimum", "maximum", "minimum_number", "maximum_number"):
-        assert_as_the_oracle(name, fmt, operands, {"nan": nan, "daz": daz})
-    for name in ("eq", "lt", "le"):
-        for signalling in (False, True):
-            found = getattr(bits, name)(a, b, fmt, signalling=signalling, nan=nan, daz=daz)
-            oracle = getattr(reference, name + "_signalling" * signalling)
-            for row, result, flag in zip(operands, *found, strict=True):
-                assert (bool(result), int(flag)) == oracle(*row, fmt, nan=nan, daz=daz), (name, row, fmt)
+    assert_comparisons(fmt, operands, nan, daz)
 
 
 def next_by_rounding(code: int, fmt: Format, up: bool, nan: str) -> tuple[int, int]:

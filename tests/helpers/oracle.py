@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from softfloat.kernels.spec import NAN_POLICIES
 
@@ -73,3 +75,35 @@ def assert_rounds_up_where_the_oracle_does(name: str, fmt: Format, columns: list
     codes, flags = getattr(bits, name)(*columns, fmt, **drawn)
     for row, number, found, wanted in zip(rows, random, zip(codes, flags, strict=True), expected, strict=True):
         assert tuple(map(int, found)) == wanted, ([hex(code) for code in row], number)
+
+
+def assert_as_the_oracle(name: str, fmt: Format, operands: list[tuple[int, ...]], options: dict[str, Any]) -> None:
+    """A function whose results are codes."""
+    codes, flags = getattr(bits, name)(*np.array(operands, fmt.dtype).T, fmt, **options)
+    for row, code, flag in zip(operands, codes, flags, strict=True):
+        expected = getattr(reference, name)(*row, fmt, **options)
+        assert (int(code), int(flag)) == expected, (name, [hex(x) for x in row], fmt, options)
+
+
+def assert_integers(
+    fmt: Format, operands: list[tuple[int, ...]], dtype: str, exact: bool, options: dict[str, Any]
+) -> None:
+    """Conversions to integers."""
+    found = bits.to_integer(np.array(operands, fmt.dtype).ravel(), fmt, dtype, exact=exact, **options)
+    info = np.iinfo(dtype)
+    for (operand,), integer, flag in zip(operands, *found, strict=True):
+        expected = reference.to_integer(operand, fmt, info.bits, info.min < 0, exact=exact, **options)
+        assert (int(integer), int(flag)) == expected, (hex(operand), fmt, options)
+
+
+def assert_comparisons(fmt: Format, operands: list[tuple[int, ...]], nan: str, daz: bool) -> None:
+    """Comparisons, and what they choose."""
+    a, b = np.array(operands, fmt.dtype).T
+    for name in ("minimum", "maximum", "minimum_number", "maximum_number"):
+        assert_as_the_oracle(name, fmt, operands, {"nan": nan, "daz": daz})
+    for name in ("eq", "lt", "le"):
+        for signalling in (False, True):
+            found = getattr(bits, name)(a, b, fmt, signalling=signalling, nan=nan, daz=daz)
+            oracle = getattr(reference, name + "_signalling" * signalling)
+            for row, result, flag in zip(operands, *found, strict=True):
+                assert (bool(result), int(flag)) == oracle(*row, fmt, nan=nan, daz=daz), (name, row, fmt)
