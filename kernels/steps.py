@@ -75,7 +75,6 @@ HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round 
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 UNDECIDED_BITS = (1023 - 16) << 52
 ONE = 0x3F800000  # float32's code of 1
-RUNNING = "running"  # beside the slots: a sum between phases
 BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
 AT_ONCE = 4  # sums that do not wait for one another
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
@@ -515,70 +514,6 @@ def moved_up(tile, row, x):
     """A float32 in float64 to half, stochastically: of as many random bits as it loses none needs to be known. `drawn_half` for normal numbers."""
     random = tile.noise(row).bits() << (BITS_OF_HALF - 16)
     return ((x.bits() + random) & -(1 << BITS_OF_HALF)).floats()
-
-
-def exact_step(block, blocks, stored, saturate, careful, watchful):
-    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
-
-    `stored` is "nearest", "drawn" or empty. `careful`: sums of a block are exact to odd. If not, they are exact in float64
-    where the running sums before blocks, whose largest and smallest are noted, allow it, and what is stored is right where
-    it is zero or a normal number. Conversions of the CPU cost more than cutting bits. The noise of stores is random numbers
-    to those that are careful, 16 random bits to the others.
-    """
-
-    def careful_step(tile, row, state):
-        running = state[VALUE] + 0.0  # of zeros an exact sum is +0
-        for number in range(blocks):
-            s = whole_block(tile, row, running, range(number * block, (number + 1) * block))
-            single = s.single()
-            running = single.double()
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
-        if stored == "drawn":
-            running = drawn_half(tile, row, running, state, saturate, watchful)
-        elif stored:
-            running = stored_half(single, state, saturate, watchful)
-        if stored and not saturate:  # an infinite partial has no error to fold in, and stays
-            running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
-        state[VALUE] = running
-        return state
-
-    def begun(tile, row, state):
-        return state | {RUNNING: state[VALUE] + 0.0}
-
-    def summed(number):
-        def step(tile, row, state):
-            running = state[RUNNING]
-            products = range(number * block, (number + 1) * block)
-            if stored or not tile.fuses:
-                s = running + block_sum(tile, row, products)
-            else:  # other rows' chains are enough to wait with
-                s = running
-                for product in products:
-                    s = tile.a(row, product).fused(tile.b(product), s)
-            magnitude = running.magnitude()
-            state[LARGEST_SO_FAR] = magnitude.at_least(state[LARGEST_SO_FAR])
-            state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
-            running = split(s, BITS_OF_FLOAT32)
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
-            return state | {RUNNING: running}
-
-        return step
-
-    def kept(tile, row, state):
-        running = state[RUNNING]
-        if stored:
-            half = moved_up(tile, row, running) if stored == "drawn" else split(running, BITS_OF_HALF)
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ half.bits())
-            running = half
-        state[VALUE] = running
-        return state
-
-    if careful:
-        return careful_step
-    return in_phases(begun, *(summed(number) for number in range(blocks)), kept, shared=(LARGEST_SO_FAR, SMALLEST))
 
 
 def gathered(values, join):

@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from .steps import (
-    AT_ONCE,
     COUNTED_SLOTS,
     EXPONENT64,
     INEXACT,
@@ -24,15 +23,12 @@ from .steps import (
     between,
     drawn_half,
     exponent_bits,
-    gathered,
     in_pairs,
     round_narrow,
     stored_half,
     sum_and_error,
     to_odd,
-    whole_block,
 )
-from .vectors import Vector
 
 LEAD, TOTAL, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
 """Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, the reciprocal grid, and
@@ -511,72 +507,6 @@ def aligned_phases(unit, watchful, turn=None):
     return before, led, scaled, term, after
 
 
-# -- exact blocks ----------------------------------------------------------------------------------------------------
-
-
-class Exact(NamedTuple):
-    """A turn of a unit that adds blocks and the running sum exactly: `blocks` of them, then perhaps a store.
-
-    `signed`: zeros of one sign keep it. `careful`: float64 may lose bits of a sum, which are added up and folded in.
-    """
-
-    kind: str
-    block: int
-    blocks: int
-    signed: bool
-    careful: bool
-    result: str
-    stored: str
-    saturate: bool
-    daz: bool = False
-    ftz: bool = False
-
-    @property
-    def group(self):
-        """Products of a turn."""
-        return self.block * self.blocks
-
-
-def whole_with_sign(tile, row, running, products):
-    """As `whole_block`, but zeros of one sign keep it."""
-    s, lost = running, None
-    for product in products:
-        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
-        lost = error if lost is None else lost + error
-    found = to_odd(*sum_and_error(s, lost))
-    return (found.is_zero() & s.is_zero()).choose(s, found)
-
-
-def exact_sum_of(tile, row, running, number, unit, watchful):
-    """The running sum and block `number` of a turn of `Exact`: all bits that decide."""
-    s = running if unit.signed else running + 0.0
-    products = range(number * unit.block, (number + 1) * unit.block)
-    nearest = unit.block == 1 and unit.result == "single" and not watchful  # float64 has more than twice the bits
-    if unit.careful and not nearest:
-        return whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
-    sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
-    for n, k in enumerate(products[AT_ONCE - 1 :]):
-        x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
-        sums[n % AT_ONCE] = x.fused(y, before_it) if tile.fuses else before_it + x * y
-    return gathered(sums, Vector.__add__)
-
-
-def exact_unit_step(unit, watchful):
-    """A turn of `Exact`."""
-
-    def step(tile, row, state):
-        before = running = read(tile, state[VALUE], unit)
-        for number in range(unit.blocks):
-            s = exact_sum_of(tile, row, running, number, unit, watchful)
-            running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
-        if unit.stored:
-            running = stored(tile, row, running, before, state, watchful, unit)
-        state[VALUE] = running
-        return state
-
-    return step
-
-
 # -- fixed point -----------------------------------------------------------------------------------------------------
 
 
@@ -623,7 +553,6 @@ def fixed_unit_step(unit, watchful, noted=None):
 MAKERS = {
     "pairs": pairs_step,
     "aligned": aligned_unit_step,
-    "exact": exact_unit_step,
     "fixed": fixed_unit_step,
 }
 """What writes the turns of a unit's kind."""

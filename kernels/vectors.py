@@ -22,7 +22,6 @@ _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16":
 INDEX = ir.IntType(64)
 _DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
 """Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
-STEPS_OF_A_BLOCK = 8  # half-words of a Philox block: turns that `fill_noise` serves
 
 
 class Vector:
@@ -123,6 +122,10 @@ class Vector:
     def cut(self, element):
         """The low bits of integers."""
         return self._new(self.builder.trunc(self.value, self._typed(element)))
+
+    def long(self):
+        """Integers without sign as ones of 64 bits."""
+        return self._new(self.builder.zext(self.value, self._typed(INDEX)))
 
     def all_of(self, number):
         """A vector of this type with a number in every lane."""

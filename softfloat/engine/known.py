@@ -83,21 +83,18 @@ def lows_of(*panels: Codes) -> Codes:
     return low
 
 
-def spans_of(panels: Codes, stretch: int, shared: bool) -> tuple[Codes, Codes]:
-    """The smallest lowest bit and the largest magnitude of each stretch of k of each panel."""
-    count, length, size = panels.shape
-    shape = count, -(-length // stretch)
-    lowest, largest = np.empty(shape), np.empty(shape)
+def spans_of(panels: Codes, stretch: int) -> Codes:
+    """The smallest lowest bit and the largest magnitude of each stretch of k of each panel, (panels, stretches, 2), of panels (..., k, size)."""
+    length, size = panels.shape[-2:]
+    whole = panels.reshape(-1, length, size)
+    found = np.empty((len(whole), -(-length // stretch), 2))
 
     def work(start: int, stop: int) -> int:
-        tiles().spans()(panels[start:stop], stretch, lowest[start:stop], largest[start:stop])
+        tiles().spans()(start, stop, whole, stretch, found)
         return 0
 
-    if shared:
-        threads.share_units(count, work, length * size)
-    else:
-        work(0, count)
-    return lowest, largest
+    threads.share_units(len(whole), work, length * size)
+    return found
 
 
 def largest_of(values: Codes) -> float:

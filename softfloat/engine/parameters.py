@@ -212,14 +212,6 @@ def tiles() -> ModuleType:
 
 
 @cache
-def few() -> ModuleType:
-    """Its loops for few outputs, likewise."""
-    from softfloat.kernels import few as module
-
-    return module
-
-
-@cache
 def quick_steps() -> ModuleType:
     """What tells which of its steps serve, likewise."""
     from softfloat.kernels import quick_steps as module
