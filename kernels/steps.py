@@ -1,4 +1,4 @@
-"""Steps of a tile: what one turn of the loop over k does to a vector of running sums, written out in `lanes.Vector`s.
+"""Steps of a tile: what one turn of the loop over k does to a vector of running sums, written out in `vectors.Vector`s.
 
 All of them need finite operands of ranges in which no product, sum or error leaves the carrier's normal numbers
 (`softfloat.engine.tiling` looks at the operands first). Then the first infinity or NaN of a running sum is an overflow,

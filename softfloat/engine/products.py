@@ -425,7 +425,7 @@ WORTH_LOOPS = 1 << 11
 def goes_directly(planned: Program, work: int) -> bool:
     """Whether one grid of so many multiply-adds goes by tiles from codes straight to codes, if these serve it."""
     how = planned.accumulator
-    plain = not (how.reduction or how.chains > 1 or how.tree)
+    plain = not (how.reduction or how.chains > 1)
     return plain and work >= WORTH_LOOPS and not entire.serves(planned)
 
 
@@ -498,12 +498,10 @@ def _quick(
         done = _by_parts(problem, planned, lambda: [a, b], call, tally)
         few = math.prod(_shape(problem)) < dots().LANES
         return _by_unit(planned, a, b, start, place, random, None, tally) if done is None and not few else done
-    if _pairs_all(planned):
-        return _by_tree(planned, problem, tiling.Operands(a, b, start), place, random, tally)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     done = None if tally is None else _by_tiles(planned, problem.a, problem.b, start, problem, call, tally)
-    return _by_values(planned, a, b, start, place, random, tally) if done is None else done
+    return _by_values(planned, problem, a, b, start, place, random, tally) if done is None else done
 
 
 def _shape(problem: Problem) -> tuple[int, int]:
@@ -523,7 +521,7 @@ def _by_parts(
     place, random = _place_of(problem), ways.Random(key, call.stream)
 
     def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
-        way = None if of_part is not None or _pairs_all(part) else way_of(part)
+        way = None if of_part is not None else way_of(part)
         if way is not None:
             work = math.prod(shape) * cuts.size * cuts.stretches
             if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(part, work):
@@ -541,13 +539,10 @@ def _by_parts(
         cut, (a, b) = cuts.only, values()
         x, y, done = a[:, cut], b[cut], None
         codes = replace(problem, a=problem.a[:, cut], b=problem.b[cut], c=None)
-        if _pairs_all(part):
-            done = _by_tree(part, codes, tiling.Operands(x, y, None), place, random, of_part)
-            return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
         if of_part is not None:
             done = _by_tiles(part, codes.a, codes.b, None, problem, call, of_part)
         if done is None:
-            done = _by_values(part, x, y, None, place, random, of_part)
+            done = _by_values(part, codes, x, y, None, place, random, of_part)
         return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
 
     def run_chains(first: Program) -> Done | None:
@@ -568,21 +563,6 @@ def _by_parts(
 def _pairs_all(planned: Program) -> bool:
     """Whether all products are added in pairs."""
     return planned.accumulator.tree and planned.block == 1 and not planned.accumulator.reduction
-
-
-def _by_tree(
-    planned: Program,
-    codes: Problem,
-    operands: tiling.Operands,
-    place: ways.Place,
-    random: ways.Random,
-    tally: ways.Tally | None,
-) -> Done | None:
-    """Sums in pairs of one grid, by generated loops or else level by level."""
-    done = described.run_grid(planned, operands, place, random, tally)
-    if done is None and tally is None and trees.serves(planned):
-        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c)
-    return done
 
 
 def _by_tiles(
@@ -606,7 +586,7 @@ def _by_tiles(
 
 def way_of(planned: Program, begins: bool = False) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c."""
-    way = ways.choose(planned)
+    way = described.in_pairs(planned) if _pairs_all(planned) else ways.choose(planned)
     if way is not None and way.compensates and planned.draws:
         return None
     return units.of_codes(planned, begins) if way is None else way
@@ -619,6 +599,7 @@ def is_straight(planned: Program) -> bool:
 
 def _by_values(
     planned: Program,
+    codes: Problem,
     a: Codes,
     b: Codes,
     c: Codes | None,
@@ -626,12 +607,16 @@ def _by_values(
     random: ways.Random,
     tally: ways.Tally | None = None,
 ) -> Done | None:
-    """A grid of numbers by the faster loops."""
-    way = way_of(planned)
-    if not isinstance(way, ways.Generated):
+    """A grid of numbers, and of `codes`, by the faster loops; in pairs level by level, if no loop does that."""
+    way, done = way_of(planned), None
+    if not isinstance(way, ways.Generated) and not _pairs_all(planned):
         return _by_unit(planned, a, b, c, place, random, None, tally)
-    operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), c)
-    return tiling.run(way, planned, operands, place, random, tally)
+    if isinstance(way, ways.Generated):
+        operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), c)
+        done = tiling.run(way, planned, operands, place, random, tally)
+    if done is None and tally is None and _pairs_all(planned) and trees.serves(planned):
+        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c)
+    return done
 
 
 def _by_unit(

@@ -1,4 +1,4 @@
-"""Small products by the faster loops of `kernels.tiles`, everything but the operands settled beforehand.
+"""Small products by the loops that are generated, everything but the operands settled beforehand.
 
 What a call's formats, accumulator, settings and shapes decide is found once. Each function gives what the long way gives, or
 None where that is to be gone: for operands that are not finite, sums that overflow, and all that needs looking into.
@@ -143,7 +143,7 @@ def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Fo
 
 @lru_cache(maxsize=64)
 def _ones(count: int, length: int, size: int) -> Codes:
-    """Rows of ones as `kernels.tiles` takes them; nobody writes to them."""
+    """Rows of ones as tiles take them; nobody writes to them."""
     found = np.zeros((count, 1, 1, length, size), np.float32)
     found[..., 0] = 1.0
     return found

@@ -1,4 +1,4 @@
-"""Many small matrix products under one program: read, summed and written some at a time, by the loops of `kernels.stacked` and `kernels.tiles`."""
+"""Many small matrix products under one program: read, summed and written some at a time, by the loops of `kernels.stacked` and generated ones."""
 
 from __future__ import annotations
 
@@ -384,9 +384,11 @@ def run(
             return done if len(done.left) < len(a) else None
 
     def sums(arrays: list[Codes], first: int, low_c: float, run_tiles: Tiles) -> int:
-        a, b, c = arrays[:3]
+        a, b, begins = arrays[:3]
         padded = None if tally is None else tally.padded(arrays[3].shape[1:], way.carrier)
-        loop = way.loop(planned, Panels(a, b, c, low_c), place._replace(first=first), random, padded)
+        loop = way.loop(
+            planned, Panels(a, b, begins, low_c, c is not None), place._replace(first=first), random, padded
+        )
         seen = run_tiles(loop, arrays, len(a) * a.shape[2] * b.shape[2])
         if tally is not None and padded is not None:
             tally.cut(padded)

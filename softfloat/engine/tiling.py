@@ -1,4 +1,4 @@
-"""Operands of dot products laid out for the faster loops of `kernels.tiles`, if their values allow.
+"""Operands of dot products laid out for the loops that are generated, if their values allow.
 
 They must be finite and of a range in which nothing leaves the carrier's normal numbers. What is not served goes the
 plain way; of a product in which few rows or columns are not finite, only these do.
@@ -226,7 +226,7 @@ def summed(
     results = way.results if tally is None else None
     values, flags = np.empty((1, *shape), results or way.carrier), np.empty((1, *shape), np.uint8)
     padded = None if tally is None else tally.padded(shape, way.carrier)
-    loop, more = way.loop(planned, Panels(a, b, begins, low_c), place, random, padded)
+    loop, more = way.loop(planned, Panels(a, b, begins, low_c, c is not None), place, random, padded)
     arrays, numbers, of_nan = (a, b, begins, values, flags), numbers_of(way, planned), nan_flags_of(way)
     seen: list[int] = []
 

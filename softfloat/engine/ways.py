@@ -1,4 +1,4 @@
-"""Which dot products the faster loops of `kernels.tiles` serve, by program: formats, roundings, how products meet the sum."""
+"""Which dot products generated loops serve, by program: formats, roundings, how products meet the sum."""
 
 from __future__ import annotations
 
@@ -59,6 +59,8 @@ class Panels(NamedTuple):
     b: Codes
     c: Codes
     low_c: float = math.inf
+    begins: bool = True
+    """Whether sums begin with c; else that holds zeros."""
 
 
 class Tally(NamedTuple):
@@ -213,8 +215,8 @@ class Generated(Way):
 
     @property
     def lifts(self) -> bool:
-        """Halves."""
-        return bool(self.stage.family == "half")
+        """Halves that are added in order."""
+        return bool(self.stage.family == "half" and orders().ORDERS[self.operation](False).in_order)
 
     def sum(self, layout: str, counting: bool, alone: bool = False, reading: str = "", order: str = "") -> Any:
         """The description of the loop: of tiles of a vector's width, or of outputs `alone`; in another order, if one is named.
@@ -239,18 +241,19 @@ class Generated(Way):
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
         """The loop of grids for these operands."""
-        return self.looped(planned, place, random, planned.length, 1, tally).grids, self.watched(planned, panels)
+        job = self.looped(planned, place, random, planned.length, 1, tally, panels.begins)
+        return job.grids, self.watched(planned, panels)
 
     def looped(
-        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
-    ) -> generated.Grids:
+        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None, begins: bool = False
+    ) -> generated.Grids:  # fmt: skip
         """The loop of grids, or of several chains of one.
 
         These have so many products in all; `planned` is the program of the first.
         """
         what = self.sum("grid", tally is not None)
         known: dict[str, Codes] = {}
-        given = {"length": length, "chains": chains}
+        given = {"length": length, "chains": chains, "has_c": int(begins)}
         if tally is not None:
             known |= {"counts": tally.counts, "extremes": tally.extremes}
         if what.stage.draws:
