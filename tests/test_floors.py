@@ -61,8 +61,10 @@ INSIDE = {
     "segments stacks wide_sums | joining unit_stacks | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
-    "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
+    "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "
+    "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "
+    "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
+    "functions.named blocks.quantization | processors scalars",
     "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",

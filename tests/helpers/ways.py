@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from softfloat.arrays import softarray
-from softfloat.bits import functions
+from softfloat.bits.functions import named
 from softfloat.engine import calls, small
 
 SHORT = (
     *((calls, name) for name in ("arithmetic", "comparison", "conversion", "between")),
-    (functions, "_straight"),
+    (named, "_straight"),
     *((small, name) for name in ("product", "total", "cumulative")),
 )
 """What small calls try before the long way."""

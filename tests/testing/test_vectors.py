@@ -16,7 +16,11 @@ from commands import not_hanging
 from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
-from softfloat.bits import block_codes, processors, quantization, scaled_sums, split_sums
+from softfloat.bits import processors
+from softfloat.bits.blocks import codes as block_codes
+from softfloat.bits.blocks import quantization
+from softfloat.bits.blocks import sums as scaled_sums
+from softfloat.bits.sums import splits as split_sums
 from softfloat.testing.vectors import files, operations
 from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges

@@ -18,7 +18,7 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.bits.windows import Geometry
+from softfloat.bits.sums.windows import Geometry
 from softfloat.formats import Format, float32
 from softfloat.torch.operators.bridge import Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.unit import Unit

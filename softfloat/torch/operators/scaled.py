@@ -14,7 +14,7 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.bits.windows import Geometry
+from softfloat.bits.sums.windows import Geometry
 from softfloat.formats import Format, bfloat16, float32
 from softfloat.scaling import (
     Matrices,

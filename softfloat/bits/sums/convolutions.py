@@ -25,8 +25,8 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softfloat.accumulators import Accumulator
-from softfloat.bits.sums import Contraction, check_formats
-from softfloat.bits.windows import Geometry, Layout, Windows, shaped, spread
+from softfloat.bits.sums.products import Contraction, check_formats
+from softfloat.bits.sums.windows import Geometry, Layout, Windows, shaped, spread
 from softfloat.engine import Codes, Options, Problem, check_codes, dots, is_nan
 from softfloat.formats import Format
 
