@@ -65,7 +65,8 @@ INSIDE = {
     "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "
     "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
     "functions.named blocks.quantization | processors scalars",
-    "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
+    "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation | functions | sums | "
+    "namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
