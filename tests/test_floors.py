@@ -77,15 +77,13 @@ INSIDE = {
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin hardware.features hardware.instructions hardware.ptx vectors.columns vectors.expressions | "
-    "vectors.block_operations | vectors.operations | "
-    "vectors.corners vectors.error_reports vectors.headings verdicts.cause | verdicts.block_causes verdicts.likeness "
-    "verdicts.plain_units verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
-    "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.cuda hardware.tiles | hardware.operands vectors.streams | "
-    "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
-    "vectors.coverage | "
-    "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "
-    "identification.identify",
+    "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
+    "vectors.corners vectors.error_reports vectors.headings | vectors.dots | vectors.block_rows | vectors.distributions | "
+    "vectors.streams | vectors.levels | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
+    "strategies | verdicts.cause | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
+    "verdicts.causes | verdicts.diagnosis | verdicts.regions | verdicts.check | hardware.features hardware.instructions "
+    "hardware.ptx | hardware.table hardware.cuda hardware.tiles | hardware.operands | hardware.model | "
+    "identification.probes identification.scales | identification.structures | identification.units",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
     "torch": "metrics private operators.bridge operators.devices operators.recipes operators.tables | accumulation autocast inspection "
