@@ -30,7 +30,7 @@ from softfloat.accumulators import PRESETS
 from softfloat.accumulators.roster import STANDINGS
 from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
-from softfloat.display.pages import PAGE
+from softfloat.display.pages import page_html
 from softfloat.formats import format_facts
 from softfloat.markup import general
 
@@ -387,7 +387,7 @@ def copies() -> None:
 
 def explorer(app: Any = None, config: Any = None) -> None:
     """The explorer's page, before Sphinx looks for what it is to copy."""
-    put(MADE / "extra" / EXPLORER, PAGE.read_text(encoding="utf-8"))
+    put(MADE / "extra" / EXPLORER, page_html())
 
 
 def make(app: Any = None) -> None:
