@@ -68,7 +68,6 @@ WHITE_LIST = (
     *(nn.Conv1d, nn.Conv2d, nn.Conv3d, nn.ConvTranspose1d, nn.ConvTranspose2d, nn.ConvTranspose3d, nn.Linear),
     *(nn.LSTM, nn.GRU, nn.RNN, nn.LSTMCell, nn.GRUCell, nn.RNNCell, nn.PReLU, nn.ReLU),
 )
-BLACK_LIST = (*BATCH_NORMS, nn.LayerNorm)
 
 
 # -- parameters ------------------------------------------------------------------------------------------------------
