@@ -32,7 +32,7 @@ accumulators reference
 engine
 cuda
 bits
-rounding
+rounding runner
 arrays display jit scaling
 analysis
 linalg
