@@ -86,10 +86,11 @@ INSIDE = {
     "identification.probes identification.scales | identification.structures | identification.units",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
-    "torch": "metrics private operators.bridge operators.devices operators.recipes operators.tables | accumulation autocast inspection "
-    "operators.unit operators.wide | operators.device_products operators.norms operators.pointwise operators.products scaling tracing | "
-    "operators.device_steps operators.device_sums operators.scaled | operators.scaled_mm | amp conversion "
-    "operators.plans | emulation training | replicas tuning",
+    "torch": "private operators.bridge operators.devices operators.recipes operators.tables | operators.unit operators.wide | "
+    "operators.device_products operators.norms operators.pointwise operators.products | operators.device_steps "
+    "operators.device_sums operators.scaled | operators.scaled_mm | operators.plans | emulation | practices.metrics | "
+    "practices.accumulation practices.autocast practices.inspection | practices.scaling practices.tracing | practices.amp "
+    "practices.conversion | practices.training | practices.replicas practices.tuning",
     "commands": "arguments output | cases explore export onnx_convert reproduce | inspect scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
     "examples": "data device models rounding_statistic | comparisons conversions reports scaled | "

@@ -15,7 +15,7 @@ torch = pytest.importorskip("torch")
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import Environment, Flags, accumulators  # noqa: E402
 from softfloat.torch import DynamicLossScaleManager, FixedLossScaleManager, GradScaler, emulate  # noqa: E402
-from softfloat.torch.amp import (  # noqa: E402
+from softfloat.torch.practices.amp import (  # noqa: E402
     LEVELS,
     TrainOneStepWithLossScale,
     auto_mixed_precision,

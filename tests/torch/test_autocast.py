@@ -16,7 +16,7 @@ from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
 from softfloat.accumulators import fma  # noqa: E402
 from softfloat.torch import autocast_lists, emulate, private  # noqa: E402
-from softfloat.torch.autocast import FP32, LOWER, PROMOTE, lists_in_force  # noqa: E402
+from softfloat.torch.practices.autocast import FP32, LOWER, PROMOTE, lists_in_force  # noqa: E402
 
 LOW, WIDE = torch.bfloat16, torch.float32
 

@@ -7,7 +7,7 @@ from `Module.half`, which leaves nothing to fall back on.
 >>> from torch import nn
 >>> import softfloat
 >>> from softfloat.torch import emulate
->>> from softfloat.torch.amp import TrainOneStepWithLossScale, auto_mixed_precision, loss_scale_manager
+>>> from softfloat.torch.practices.amp import TrainOneStepWithLossScale, auto_mixed_precision, loss_scale_manager
 >>> _ = torch.manual_seed(0)
 >>> model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.BatchNorm2d(4), nn.ReLU(), nn.Flatten(), nn.Linear(144, 10))
 >>> model = auto_mixed_precision(model, "O2")
@@ -44,7 +44,7 @@ from softfloat.environments import current_environment
 from softfloat.status import NO_FLAGS, Flags, Status
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import as_dtype
-from softfloat.torch.scaling import DynamicLossScaleManager, GradScaler
+from softfloat.torch.practices.scaling import DynamicLossScaleManager, GradScaler
 
 __all__ = [
     "LEVELS",
