@@ -33,6 +33,7 @@ from softfloat.bits.functions.named import *
 from softfloat.bits.numbers import *
 from softfloat.bits.processors import *
 from softfloat.bits.scalars import *
+from softfloat.bits.sums import convolutions
 from softfloat.bits.sums.convolutions import *
 from softfloat.bits.sums.products import *
 from softfloat.bits.sums.splits import *
@@ -41,5 +42,5 @@ __all__ = [name for family in signatures.FAMILIES.values() for name in family]
 
 for _name in __all__:
     if callable(globals()[_name]) and not isinstance(globals()[_name], type):
-        signatures.describe(globals()[_name])
+        signatures.describe(globals()[_name], convolutions.KEYWORDS.get(_name))
 __doc__ = f"{__doc__}\n**Options**\n\n{signatures.options_text()}\n"
