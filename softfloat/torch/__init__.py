@@ -26,6 +26,7 @@ from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: 
 from softfloat.torch.operators.devices import DeviceProduct  # noqa: E402
 from softfloat.torch.operators.recipes import ScalingReport  # noqa: E402
 from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
+from softfloat.torch.practices import autocast as autocast  # noqa: E402 -- whose lists the reference names
 from softfloat.torch.practices.accumulation import GradientAccumulation  # noqa: E402
 from softfloat.torch.practices.amp import (  # noqa: E402
     LEVELS,

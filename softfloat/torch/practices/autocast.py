@@ -149,7 +149,7 @@ class autocast_lists(TorchFunctionMode):
     lower : iterable of str, or path, optional
         Operations whose floating-point operands are cast to `dtype`. Of norms (`FIRST_ALONE`) it is the first operand
         alone. A path is that of a file with one name in each line, as `PT_HPU_AUTOCAST_LOWER_PRECISION_OPS_LIST` names.
-        None: Gaudi's default, `softfloat.torch.practices.autocast.LOWER`.
+        None: Gaudi's default, `softfloat.torch.autocast.LOWER`.
     fp32 : iterable of str, or path, optional
         Operations whose operands are cast to float32; files as `PT_HPU_AUTOCAST_FP32_OPS_LIST` names. None: the default, `FP32`.
     promote : iterable of str, or path, optional
