@@ -88,7 +88,7 @@ INSIDE = {
     "conversion operators | evaluator | block_lists comparison",
     "torch": "private operators.bridge operators.devices operators.recipes operators.tables | operators.unit operators.wide | "
     "operators.device_products operators.norms operators.pointwise operators.products | operators.device_steps "
-    "operators.device_sums operators.scaled | operators.scaled_mm | operators.plans | emulation | practices.metrics | "
+    "operators.device_sums operators.scaled | operators.scaled_mm | operators.plans | emulation | practices.metrics practices.parameters | "
     "practices.accumulation practices.autocast practices.inspection | practices.scaling practices.tracing | practices.amp "
     "practices.conversion | practices.training | practices.replicas practices.tuning",
     "commands": "arguments output | cases explore export onnx_convert reproduce | inspect scales | hardware | "

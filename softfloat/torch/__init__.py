@@ -34,7 +34,6 @@ from softfloat.torch.practices.amp import (  # noqa: E402
     TrainingStep,
     TrainOneStepWithLossScale,
     auto_mixed_precision,
-    float32_parameters,
     loss_scale_manager,
     to_float,
 )
@@ -42,6 +41,7 @@ from softfloat.torch.practices.autocast import autocast_lists  # noqa: E402
 from softfloat.torch.practices.conversion import Converted, convert  # noqa: E402
 from softfloat.torch.practices.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
 from softfloat.torch.practices.metrics import Accuracy, Loss, Metric  # noqa: E402
+from softfloat.torch.practices.parameters import float32_parameters  # noqa: E402
 from softfloat.torch.practices.replicas import Replicas  # noqa: E402
 from softfloat.torch.practices.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
 from softfloat.torch.practices.tracing import name_scope  # noqa: E402
