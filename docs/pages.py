@@ -30,7 +30,7 @@ from softfloat.accumulators import PRESETS
 from softfloat.accumulators.roster import STANDINGS
 from softfloat.blocks.formats import BLOCK_ROSTER, block_text
 from softfloat.commands.accumulators import example_of
-from softfloat.display.pages import PAGE
+from softfloat.display.pages import page_html
 from softfloat.formats import format_facts
 from softfloat.markup import general
 
@@ -62,6 +62,10 @@ MODULES = {
     "softfloat.recipes": "Mixed-precision recipes",
     "softfloat.reference": "The oracle, on exact fractions",
     "softfloat.testing": "Vectors, checks, hypothesis strategies",
+    "softfloat.testing.vectors": "Test vectors and what they cover",
+    "softfloat.testing.verdicts": "What a device made of test vectors",
+    "softfloat.testing.hardware": "Instructions of this machine against the model",
+    "softfloat.testing.identification": "The accumulator of an unknown unit",
     "softfloat.torch": "PyTorch models",
 }
 """Public module -> what is in it, a page of the reference each."""
@@ -246,7 +250,7 @@ def home_of(found: Any, name: str) -> str:
     """The module whose page has it: the longest of those below which it is defined."""
     defined = getattr(found, "__module__", name) or name
     homes = [module for module in MODULES if module != name and (defined + ".").startswith(module + ".")]
-    return max([*homes, name], key=len) if name == "softfloat" else name
+    return max([*homes, name], key=len) if name in ("softfloat", "softfloat.testing") else name
 
 
 def directives(module: str, members: Iterable[str], directive: str) -> list[str]:
@@ -383,7 +387,7 @@ def copies() -> None:
 
 def explorer(app: Any = None, config: Any = None) -> None:
     """The explorer's page, before Sphinx looks for what it is to copy."""
-    put(MADE / "extra" / EXPLORER, PAGE.read_text(encoding="utf-8"))
+    put(MADE / "extra" / EXPLORER, page_html())
 
 
 def make(app: Any = None) -> None:

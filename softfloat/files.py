@@ -7,6 +7,7 @@ import dataclasses
 import math
 import os
 import stat
+import sys
 import tempfile
 from collections.abc import Iterator
 from enum import Enum, Flag
@@ -14,7 +15,7 @@ from fractions import Fraction
 from pathlib import Path
 from typing import IO, Any
 
-__all__ = ["plain", "replacing"]
+__all__ = ["kept", "plain", "replacing"]
 
 
 def plain(x: Any) -> Any:
@@ -59,3 +60,18 @@ def replacing(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     except BaseException:
         Path(name).unlink(missing_ok=True)
         raise
+
+
+def kept(name: str, data: bytes) -> Path:
+    """Where a file of this name and content is, among what the platform keeps for a user's programs to make again: written if need be."""
+    variable, default = {
+        "win32": ("LOCALAPPDATA", "AppData/Local"),
+        "darwin": ("", "Library/Caches"),
+    }.get(sys.platform, ("XDG_CACHE_HOME", ".cache"))
+    given = Path(os.environ.get(variable, ""))
+    path = (given if given.is_absolute() else Path.home() / default) / "numba-softfloat" / name
+    if not path.is_file() or path.read_bytes() != data:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with replacing(path) as file:
+            file.write(data)
+    return path

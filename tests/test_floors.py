@@ -32,7 +32,7 @@ accumulators reference
 engine
 cuda
 bits
-rounding
+rounding runner
 arrays display jit scaling
 analysis
 linalg
@@ -61,9 +61,12 @@ INSIDE = {
     "segments stacks wide_sums | joining | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
-    "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "
-    "block_scales codes scaled_ways | block_elements block_numbers processors scaled_sums split_sums scalars | block_counts | quantization",
-    "arrays": "exchange readers standard views | softarray | functions | sums | namespace ufuncs",
+    "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "
+    "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "
+    "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
+    "functions.named blocks.quantization | processors scalars",
+    "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation | functions | sums | "
+    "namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
@@ -74,21 +77,20 @@ INSIDE = {
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin hardware.features hardware.instructions hardware.ptx vectors.columns vectors.expressions | "
-    "vectors.block_operations | vectors.operations | "
-    "vectors.corners vectors.error_reports vectors.headings verdicts.cause | verdicts.block_causes verdicts.likeness "
-    "verdicts.plain_units verdicts.sum_causes | verdicts.causes | verdicts.diagnosis | "
-    "vectors.dots | vectors.block_rows | vectors.distributions hardware.table hardware.cuda hardware.tiles | hardware.operands vectors.streams | "
-    "vectors.levels | hardware.model strategies vectors.files vectors.measures | vectors.block_measures | "
-    "vectors.coverage | "
-    "identification.probes identification.scales verdicts.regions | verdicts.check | identification.structures | "
-    "identification.identify",
+    "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
+    "vectors.corners vectors.error_reports vectors.headings | vectors.dots | vectors.block_rows | vectors.distributions | "
+    "vectors.streams | vectors.levels | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
+    "strategies | verdicts.cause | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
+    "verdicts.causes | verdicts.diagnosis | verdicts.regions | verdicts.check | hardware.features hardware.instructions "
+    "hardware.ptx | hardware.table hardware.cuda hardware.tiles | hardware.operands | hardware.model | "
+    "identification.probes identification.scales | identification.structures | identification.units",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
     "conversion operators | evaluator | block_lists comparison",
-    "torch": "metrics private operators.bridge operators.devices operators.recipes operators.tables | accumulation autocast inspection "
-    "operators.unit operators.wide | operators.device_products operators.norms operators.pointwise operators.products scaling tracing | "
-    "operators.device_steps operators.device_sums operators.scaled | operators.scaled_mm | amp conversion "
-    "operators.plans | emulation training | replicas tuning",
+    "torch": "private operators.bridge operators.devices operators.recipes operators.tables | operators.unit operators.wide | "
+    "operators.device_products operators.norms operators.pointwise operators.products | operators.device_steps "
+    "operators.device_sums operators.scaled | operators.scaled_mm | operators.plans | emulation | practices.metrics practices.parameters | "
+    "practices.accumulation practices.autocast practices.inspection | practices.scaling practices.tracing | practices.amp "
+    "practices.conversion | practices.training | practices.replicas practices.tuning",
     "commands": "arguments output | cases explore export onnx_convert reproduce | inspect scales | hardware | "
     "accumulators coverage formats onnx | vectors | parser | __main__",
     "examples": "data device models rounding_statistic | comparisons conversions reports scaled | "

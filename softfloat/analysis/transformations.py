@@ -9,7 +9,8 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.arrays.functions import paired
-from softfloat.arrays.softarray import SoftArray, evaluated, wrapped
+from softfloat.arrays.held import evaluated, wrapped
+from softfloat.arrays.softarray import SoftArray
 from softfloat.engine import Codes
 from softfloat.environments import Environment, Overflow, Rounding
 from softfloat.formats import Format

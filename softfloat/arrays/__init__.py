@@ -2,18 +2,10 @@
 
 from softfloat.arrays import namespace as namespace  # fills the list of what makes functions of the array API standard
 from softfloat.arrays import ufuncs as ufuncs  # fills the tables in which SoftArrays look NumPy's functions up
-from softfloat.arrays.softarray import (
-    FUNCTIONS,
-    UFUNCS,
-    SoftArray,
+from softfloat.arrays.creation import (
     arange,
-    array,
-    asarray,
-    constant,
-    constants,
     empty,
     empty_like,
-    from_codes,
     full,
     full_like,
     linspace,
@@ -22,6 +14,9 @@ from softfloat.arrays.softarray import (
     zeros,
     zeros_like,
 )
+from softfloat.arrays.held import FUNCTIONS, UFUNCS
+from softfloat.arrays.operands import constant, constants
+from softfloat.arrays.softarray import SoftArray, array, asarray, from_codes
 from softfloat.arrays.standard import DType, array_namespace
 from softfloat.arrays.sums import quotient
 from softfloat.arrays.views import array_html, array_rich

@@ -15,19 +15,11 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits, engine
-from softfloat.arrays.softarray import (
-    FUNCTIONS,
-    SoftArray,
-    array_text,
-    coerced,
-    common_format,
-    empty,
-    evaluated,
-    format_of,
-    ones,
-    wrapped,
-    zeros,
-)
+from softfloat.arrays.creation import empty, ones, zeros
+from softfloat.arrays.decimals import array_text, decimals
+from softfloat.arrays.held import FUNCTIONS, evaluated, wrapped
+from softfloat.arrays.operands import coerced, common_format, format_of
+from softfloat.arrays.softarray import SoftArray
 from softfloat.bits.comparisons import quieted
 from softfloat.engine import Codes
 from softfloat.environments import current_environment
@@ -834,7 +826,7 @@ def _printing(width: Any, precision: Any, suppress: Any) -> AbstractContextManag
 @implements(np.array2string)
 def array2string(a: SoftArray, *arguments: Any, **keywords: Any) -> str:
     """NumPy's text of the numbers as `str` writes them."""
-    return array_text(a._decimals(), *arguments, **keywords)
+    return array_text(decimals(a.codes, a.format), *arguments, **keywords)
 
 
 @implements(np.save, np.savez, np.savez_compressed, np.savetxt, mixed=True)

@@ -10,8 +10,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat import engine
-from softfloat.arrays import softarray as soft
-from softfloat.arrays.softarray import SoftArray
+from softfloat.arrays import creation
+from softfloat.arrays.exchange import of_others
+from softfloat.arrays.held import wrapped
+from softfloat.arrays.operands import format_of
+from softfloat.arrays.softarray import SoftArray, array, format_within
+from softfloat.arrays.softarray import asarray as soft_asarray
 from softfloat.arrays.standard import DEVICE, FUNCTIONS_OF, DType, Namespace, check_device
 from softfloat.formats import Format
 
@@ -131,7 +135,7 @@ def astype(x: Any, dtype: Any, /, *, copy: bool = True, device: Any = None) -> A
     check_device(device)
     dtype = _dtype(dtype, "dtype")
     if isinstance(dtype, DType):
-        return x.astype(dtype.format, copy) if isinstance(x, SoftArray) else soft.array(x, dtype.format)
+        return x.astype(dtype.format, copy) if isinstance(x, SoftArray) else array(x, dtype.format)
     return x.astype(dtype, copy=copy)
 
 
@@ -178,12 +182,12 @@ def from_dlpack(x: Any, /, *, device: Any = None, copy: bool | None = None) -> A
     """Another library's array, on its memory unless a copy is asked for; in a format it has, or NumPy's."""
     check_device(device)
     if not isinstance(x, SoftArray):
-        held, fmt = soft.of_others(x)
+        held, fmt = of_others(x)
         held = held if isinstance(held, np.ndarray) else np.from_dlpack(held)
         if fmt is not None:
-            x = soft.wrapped(held, fmt)
+            x = wrapped(held, fmt)
         else:
-            x = held if held.dtype.kind in "biu" else soft.asarray(held)
+            x = held if held.dtype.kind in "biu" else soft_asarray(held)
     return x.copy() if copy else x
 
 
@@ -269,24 +273,28 @@ def functions(fmt: Format) -> Mapping[str, Any]:
 
     def made(name: str, shape: Any, dtype: Any, device: Any) -> Any:
         dtype = kind(dtype, device)
-        return getattr(soft, name)(shape, dtype.format) if isinstance(dtype, DType) else getattr(np, name)(shape, dtype)
+        return (
+            getattr(creation, name)(shape, dtype.format)
+            if isinstance(dtype, DType)
+            else getattr(np, name)(shape, dtype)
+        )
 
     def asarray(obj: Any, /, *, dtype: Any = None, device: Any = None, copy: bool | None = None) -> Any:
         """Numbers as an array: floats in a format, integers and truths in NumPy's."""
         check_device(device)
         engine.refuse_mask(obj, "obj")
         if not isinstance(obj, (SoftArray, np.ndarray, np.generic)):
-            held, known = soft.of_others(obj)
-            obj = held if known is None else soft.wrapped(held, known)
-        if dtype is None and soft.format_within(obj) is None:
+            held, known = of_others(obj)
+            obj = held if known is None else wrapped(held, known)
+        if dtype is None and format_within(obj) is None:
             plain = np.asarray(obj)
             if plain.dtype.kind in "biu":
                 return np.array(plain, copy=copy)
         wanted = None if dtype is None else _dtype(dtype, "dtype")
         if wanted is not None and not isinstance(wanted, DType):
             return obj.astype(wanted) if isinstance(obj, SoftArray) else np.array(obj, wanted, copy=copy)
-        held = soft.format_of(obj) if wanted is None else wanted.format
-        found = soft.array(obj, held or fmt, copy=bool(copy))
+        held = format_of(obj) if wanted is None else wanted.format
+        found = array(obj, held or fmt, copy=bool(copy))
         source = obj.codes if isinstance(obj, SoftArray) else obj
         if copy is False and not (isinstance(source, np.ndarray) and np.may_share_memory(source, found.codes)):
             raise ValueError(f"copy=False: {type(obj).__name__} becomes an array of {found.format} by a copy only")
@@ -308,14 +316,14 @@ def functions(fmt: Format) -> Mapping[str, Any]:
         """An array of one number, of its kind unless told another."""
         value = asarray(fill_value, dtype=dtype, device=device)
         if isinstance(value, SoftArray):
-            return soft.full(shape, value)
+            return creation.full(shape, value)
         return np.full(shape, value)
 
     def arange(start: Any, /, stop: Any = None, step: Any = 1, *, dtype: Any = None, device: Any = None) -> Any:
         """start, start + step ... below stop; integers where all three are."""
         check_device(device)
         first, last = (0, start) if stop is None else (start, stop)
-        return asarray(np.arange(*map(soft._number, (first, last, step))), dtype=dtype)
+        return asarray(np.arange(*map(creation.number, (first, last, step))), dtype=dtype)
 
     def linspace(
         start: Any, stop: Any, /, num: int, *, dtype: Any = None, device: Any = None, endpoint: bool = True
@@ -324,7 +332,7 @@ def functions(fmt: Format) -> Mapping[str, Any]:
         wanted = kind(dtype, device)
         if not isinstance(wanted, DType):
             raise TypeError(f"dtype of linspace must be a format, got {wanted}")
-        return soft.linspace(start, stop, num, wanted.format, endpoint=endpoint)
+        return creation.linspace(start, stop, num, wanted.format, endpoint=endpoint)
 
     def eye(n_rows: int, n_cols: int | None = None, /, *, k: int = 0, dtype: Any = None, device: Any = None) -> Any:
         """Ones on a diagonal, +0 elsewhere."""

@@ -17,6 +17,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, fma, mul_add
+from softfloat.arrays.creation import full_like, ones_like, zeros_like
 from softfloat.arrays.functions import (
     ABSENT,
     Handler,
@@ -39,16 +40,9 @@ from softfloat.arrays.functions import (
     sort,
     truth,
 )
-from softfloat.arrays.softarray import (
-    SoftArray,
-    coerced,
-    common_format,
-    evaluated,
-    full_like,
-    ones_like,
-    wrapped,
-    zeros_like,
-)
+from softfloat.arrays.held import evaluated, wrapped
+from softfloat.arrays.operands import coerced, common_format
+from softfloat.arrays.softarray import SoftArray
 from softfloat.engine import Codes, folds
 from softfloat.environments import WATCHES, current_environment
 from softfloat.formats import Format

@@ -17,21 +17,11 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.arrays import functions, sums
+from softfloat.arrays.held import FUNCTIONS, UFUNCS, directed, evaluated, wrapped
+from softfloat.arrays.operands import coerced, common_format, one_of
+from softfloat.arrays.operators import run_drawn, straight, straight_unary
 from softfloat.arrays.readers import drawing
-from softfloat.arrays.softarray import (
-    FUNCTIONS,
-    UFUNCS,
-    SoftArray,
-    coerced,
-    common_format,
-    directed,
-    evaluated,
-    one_of,
-    run_drawn,
-    straight,
-    straight_unary,
-    wrapped,
-)
+from softfloat.arrays.softarray import SoftArray
 from softfloat.bits.arithmetic import reciprocal
 from softfloat.bits.comparisons import quieted
 from softfloat.bits.operations import ELEMENTWISE, Operation

@@ -22,52 +22,25 @@ range.
 ('0x3c00', <Flags.INEXACT: 1>)
 """
 
-from softfloat.bits import (
-    arithmetic,
-    block_codes,
-    codes,
-    comparisons,
-    convolutions,
-    functions,
-    numbers,
-    processors,
-    quantization,
-    scalars,
-    scaled_sums,
-    signatures,
-    split_sums,
-    sums,
-)
+from softfloat.bits import signatures
 from softfloat.bits.arithmetic import *
-from softfloat.bits.block_codes import *
+from softfloat.bits.blocks.codes import *
+from softfloat.bits.blocks.quantization import *
+from softfloat.bits.blocks.sums import *
 from softfloat.bits.codes import *
 from softfloat.bits.comparisons import *
-from softfloat.bits.convolutions import *
-from softfloat.bits.functions import *
+from softfloat.bits.functions.named import *
 from softfloat.bits.numbers import *
 from softfloat.bits.processors import *
-from softfloat.bits.quantization import *
 from softfloat.bits.scalars import *
-from softfloat.bits.scaled_sums import *
-from softfloat.bits.split_sums import *
-from softfloat.bits.sums import *
+from softfloat.bits.sums import convolutions
+from softfloat.bits.sums.convolutions import *
+from softfloat.bits.sums.products import *
+from softfloat.bits.sums.splits import *
 
-__all__: list[str] = []
-__all__ += arithmetic.__all__
-__all__ += block_codes.__all__
-__all__ += codes.__all__
-__all__ += comparisons.__all__
-__all__ += convolutions.__all__
-__all__ += functions.__all__
-__all__ += numbers.__all__
-__all__ += processors.__all__
-__all__ += quantization.__all__
-__all__ += scalars.__all__
-__all__ += scaled_sums.__all__
-__all__ += split_sums.__all__
-__all__ += sums.__all__
+__all__ = [name for family in signatures.FAMILIES.values() for name in family]
 
 for _name in __all__:
     if callable(globals()[_name]) and not isinstance(globals()[_name], type):
-        signatures.describe(globals()[_name])
+        signatures.describe(globals()[_name], convolutions.KEYWORDS.get(_name))
 __doc__ = f"{__doc__}\n**Options**\n\n{signatures.options_text()}\n"

@@ -8,7 +8,7 @@ import numpy as np
 
 from softfloat.bits.arithmetic import mul
 from softfloat.bits.codes import isinf, isnan
-from softfloat.bits.functions import exp2, tanh
+from softfloat.bits.functions.named import exp2, tanh
 from softfloat.bits.numbers import convert, encode
 from softfloat.checks import check_choice, check_integer, check_switch
 from softfloat.engine import check_codes, refuse_mask

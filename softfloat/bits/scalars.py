@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, Unpack
 
 import numpy as np
 
-from softfloat.bits import arithmetic, codes, comparisons, evaluations, functions, numbers
+from softfloat.bits import arithmetic, codes, comparisons, numbers
+from softfloat.bits.functions import evaluations, named
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.checks import nearest
 from softfloat.engine import Call, Options, calls, check_boolean, elementwise, uses_of
@@ -21,7 +22,7 @@ __all__ = ["scalar"]
 Scalar = Callable[..., Any]
 """scalar(code, ..., stream=0) -> (code, flags), all of them Python integers."""
 
-_MODULES: tuple[ModuleType, ...] = (arithmetic, codes, comparisons, functions, numbers)
+_MODULES: tuple[ModuleType, ...] = (arithmetic, codes, comparisons, named, numbers)
 _FUNCTIONS = {name: getattr(module, name) for module in _MODULES for name in module.__all__}
 _PREPARED = {"add", "sub", "mul", "div", "remainder", "fmod", "modulo", "floor_divide", "hypot"}
 _PREPARED |= {"sqrt", "fma", "round_to_integral", "convert"}

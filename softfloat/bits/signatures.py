@@ -6,7 +6,7 @@ Type checkers and editors read `typing.Unpack[Options]`; `help`, `inspect.signat
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from enum import IntEnum
 from typing import Any, NamedTuple
 
@@ -147,8 +147,11 @@ def taken(name: str) -> list[str]:
     return [option for option in OPTIONS if option in settings | call and option not in WITHOUT.get(name, ())]
 
 
-def describe(function: Callable[..., Any]) -> None:
-    """Write the options of a function into its signature and its docstring, and there the names of its family, too."""
+def describe(function: Callable[..., Any], keywords: Mapping[str, Any] | None = None) -> None:
+    """Write the options of a function into its signature and its docstring, and there the names of its family, too.
+
+    `keywords` has defaults of others that it takes with them.
+    """
     name = function.__name__
     signature = inspect.signature(function)
     *parameters, last = signature.parameters.values()
@@ -156,6 +159,7 @@ def describe(function: Callable[..., Any]) -> None:
     if last.kind is last.VAR_KEYWORD:
         options = taken(name)
         own = DEFAULTS.get(name, {})
+        parameters += [inspect.Parameter(x, KEYWORD, default=value) for x, value in (keywords or {}).items()]
         added = [PARAMETERS[option].replace(default=own.get(option, OPTIONS[option].default)) for option in options]
         function.__signature__ = signature.replace(parameters=[*parameters, *added])  # type: ignore[attr-defined]
         lines = [f"{option} : {OPTIONS[option].accepted}\n    {OPTIONS[option].meaning}" for option in options]
@@ -167,10 +171,8 @@ def describe(function: Callable[..., Any]) -> None:
         function.__doc__ = "\n\n".join(parts)
 
 
-PARAMETERS = {
-    name: inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=option.default)
-    for name, option in OPTIONS.items()
-}
+KEYWORD = inspect.Parameter.KEYWORD_ONLY
+PARAMETERS = {name: inspect.Parameter(name, KEYWORD, default=option.default) for name, option in OPTIONS.items()}
 
 
 def options_text() -> str:

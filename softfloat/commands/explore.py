@@ -6,7 +6,7 @@ import argparse
 import webbrowser
 from typing import Any
 
-from softfloat.commands.output import CommandError
+from softfloat.commands.output import CommandError, one_line
 
 
 def add_parsers(commands: Any) -> None:
@@ -14,7 +14,7 @@ def add_parsers(commands: Any) -> None:
     explore = commands.add_parser(
         "explore",
         help="open the explorer of formats in a browser",
-        description="Opens a page of this package in the browser: bits to click, numbers to round in every mode, two operands, "
+        description="Makes a page and opens it in the browser: bits to click, numbers to round in every mode, two operands, "
         "dot products step by step. The page needs no network.",
     )
     explore.add_argument("--no-browser", action="store_true", help="print where the page is, and open nothing")
@@ -22,11 +22,13 @@ def add_parsers(commands: Any) -> None:
 
 
 def _run(options: argparse.Namespace) -> int:
-    from softfloat.display.pages import PAGE
+    from softfloat.display.pages import page
 
-    if not PAGE.is_file():
-        raise CommandError(f"the page is not installed: {PAGE}")
-    if not options.no_browser and not webbrowser.open(PAGE.as_uri()):
-        raise CommandError(f"no browser was found; open {PAGE}")
-    print(PAGE)
+    try:
+        path = page()
+    except (OSError, RuntimeError) as error:  # no folder that can be written to, or a user without a home
+        raise CommandError(f"cannot write the page: {one_line(str(error))}") from None
+    if not options.no_browser and not webbrowser.open(path.as_uri()):
+        raise CommandError(f"no browser was found; open {path}")
+    print(path)
     return 0

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from softfloat.testing.hardware.features import Features
     from softfloat.testing.hardware.model import Outcome
-    from softfloat.testing.identification.identify import Identification, Unit
+    from softfloat.testing.identification.units import Identification, Unit
 
 __all__ = ["add_parsers", "render_identification", "render_outcomes"]
 
@@ -266,7 +266,7 @@ def _outcome_row(outcomes: Sequence[Outcome], mode: str) -> list[Any]:
 
 
 def _identify(options: argparse.Namespace) -> int:
-    from softfloat.testing.identification.identify import identify
+    from softfloat.testing.identification.units import identify
 
     given = [bool(options.program), *(x is not None for x in (options.python, options.preset, options.scales))]
     if sum(given) != 1:
@@ -298,7 +298,7 @@ def _identify(options: argparse.Namespace) -> int:
 
 
 def _unit(options: argparse.Namespace) -> tuple[Unit, tuple[Format, Format], Format, Format]:
-    from softfloat.testing.identification.identify import command_unit, unit_of
+    from softfloat.testing.identification.units import command_unit, unit_of
     from softfloat.testing.vectors.expressions import parse_accumulator
 
     names = None if options.format is None else [x.strip() for x in options.format.split(",")]

@@ -11,7 +11,8 @@ import dask.array as da
 import numpy as np
 from dask.delayed import Delayed
 
-from softfloat.arrays.softarray import SoftArray, coerced
+from softfloat.arrays.operands import coerced
+from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.softarray import from_codes as soft_from_codes
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.dask.blocks import assembled, check_chunks, computed, evaluated, gathered, parts, places, step, task

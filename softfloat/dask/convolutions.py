@@ -13,7 +13,7 @@ from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import accumulator_for
-from softfloat.bits.windows import Convolution, Geometry, spread
+from softfloat.bits.sums.windows import Convolution, Geometry, spread
 from softfloat.dask.blocks import parts, task
 from softfloat.dask.collections import DaskArray
 from softfloat.dask.products import Cut, Sums, both

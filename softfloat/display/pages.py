@@ -1,6 +1,6 @@
 """The explorer as one page without Python behind it: its parts, and what Python tells it.
 
-`page/` holds the parts, and the page made from them, which is installed as it is; `python -m softfloat.display.pages` writes it anew.
+`page/` holds the parts. The page is made of them where it is asked for: a build would need this package's own dependencies before it is installed.
 """
 
 from __future__ import annotations
@@ -16,15 +16,13 @@ from softfloat.blocks import SCALE_RULES, BlockFormat, check_rule
 from softfloat.blocks.formats import BLOCK_ROSTER
 from softfloat.display import block_exploration, exploration
 from softfloat.display.block_exploration import HERE
-from softfloat.files import replacing
+from softfloat.files import kept
 from softfloat.formats import ALIASES, ROSTER, Format
 from softfloat.kernels.spec import NAN_POLICIES
 
-__all__ = ["PAGE", "page_data", "page_html", "part", "widget_module"]
+__all__ = ["page", "page_data", "page_html", "part", "widget_module"]
 
 FOLDER = Path(__file__).parent / "page"
-PAGE = FOLDER / "explorer.html"
-"""The page, as it is installed."""
 
 
 def part(name: str) -> str:
@@ -128,11 +126,6 @@ def page_html() -> str:
     return re.sub(r"<!--(\w+)-->", lambda found: parts[found[1]], part("template.html"))
 
 
-def main() -> None:
-    """Write the page."""
-    with replacing(PAGE) as file:
-        file.write(page_html().encode())
-
-
-if __name__ == "__main__":
-    main()
+def page() -> Path:
+    """The page as a file, which a browser can open: always the same one, for its address keeps what was set."""
+    return kept("explorer.html", page_html().encode())

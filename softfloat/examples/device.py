@@ -118,7 +118,7 @@ class Device:
         CommandError
             Naming the setting.
         """
-        from softfloat.torch.tuning import check_hyperparameters
+        from softfloat.torch import check_hyperparameters
 
         for finding in check_hyperparameters(optimiser, environment=self.environment):
             if finding.kind in ("zero", "overflow"):

@@ -40,7 +40,7 @@ def model_and_updates(
     import torch
 
     from softfloat.examples.models import TwoConvolutions
-    from softfloat.torch.amp import float32_parameters
+    from softfloat.torch import float32_parameters
 
     factor = options.loss_scaling_factor
     model = TwoConvolutions(*data.train_images.shape[1:])

@@ -21,7 +21,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.bits.sums import adds_one_at_a_time
+from softfloat.bits.sums.products import adds_one_at_a_time
 from softfloat.engine import Codes, folds
 from softfloat.environments import Environment, Rounding, as_rounding
 from softfloat.experiments import exact

@@ -9,8 +9,9 @@ from functools import partial
 from typing import NamedTuple
 
 from softfloat.accumulators import Accumulator
-from softfloat.bits.functions import FUNCTIONS as TABULATED
-from softfloat.bits.functions import TABLE_BITS, tabulated
+from softfloat.bits.functions.table import FUNCTIONS as TABULATED
+from softfloat.bits.functions.values import tabulated
+from softfloat.bits.functions.ways import TABLE_BITS
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.engine.native import FLOAT64, Job
 from softfloat.formats import Format

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 
 from softfloat.arrays import SoftArray, from_codes
-from softfloat.bits.block_codes import BlockCodes, exact_float
+from softfloat.bits.blocks.codes import BlockCodes, exact_float
 from softfloat.blocks import Fixed
 from softfloat.descriptions import (
     block_format_from,

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from softfloat.arrays import SoftArray, from_codes
-from softfloat.bits.block_codes import PACKED_BITS, nibbles, packed_nibbles
+from softfloat.bits.blocks.codes import PACKED_BITS, nibbles, packed_nibbles
 from softfloat.engine import Codes, refuse_mask
 from softfloat.formats import Format, check_format
 

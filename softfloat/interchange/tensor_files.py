@@ -16,7 +16,7 @@ from typing import IO, Any, NamedTuple
 import numpy as np
 
 from softfloat.arrays import SoftArray, from_codes
-from softfloat.bits.block_codes import nibbles, packed_nibbles
+from softfloat.bits.blocks.codes import nibbles, packed_nibbles
 from softfloat.descriptions import ATTRIBUTE
 from softfloat.formats import ROSTER
 from softfloat.interchange.members import Content, Header, described_arrays, part_names, restored, wanted_names

@@ -14,7 +14,8 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.arrays.functions import as_soft
-from softfloat.arrays.softarray import SoftArray, from_codes, wrapped
+from softfloat.arrays.held import wrapped
+from softfloat.arrays.softarray import SoftArray, from_codes
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
 from softfloat.linalg.steps import Raised, Steps, check_matrix, spread

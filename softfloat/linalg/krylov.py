@@ -9,7 +9,9 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.softarray import SoftArray, array, evaluated, wrapped, zeros
+from softfloat.arrays.creation import zeros
+from softfloat.arrays.held import evaluated, wrapped
+from softfloat.arrays.softarray import SoftArray, array
 from softfloat.checks import check_choice, check_count, check_kind, check_real
 from softfloat.engine import Codes
 from softfloat.formats import Format

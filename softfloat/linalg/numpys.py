@@ -24,7 +24,9 @@ from softfloat.arrays.functions import (
     restored,
     truth,
 )
-from softfloat.arrays.softarray import SoftArray, common_format, evaluated, wrapped
+from softfloat.arrays.held import evaluated, wrapped
+from softfloat.arrays.operands import common_format
+from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
 from softfloat.engine import Codes
 from softfloat.linalg import factors, rotations

@@ -9,7 +9,9 @@ import numpy as np
 
 from softfloat.accumulators import exact as exactly
 from softfloat.analysis import backward_error, two_prod, two_sum
-from softfloat.arrays.softarray import SoftArray, array, wrapped, zeros_like
+from softfloat.arrays.creation import zeros_like
+from softfloat.arrays.held import wrapped
+from softfloat.arrays.softarray import SoftArray, array
 from softfloat.checks import check_choice, check_count, check_real, check_switch
 from softfloat.formats import Format, check_format
 from softfloat.linalg import scalings

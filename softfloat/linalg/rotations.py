@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.softarray import evaluated, wrapped
+from softfloat.arrays.held import evaluated, wrapped
 from softfloat.engine import Codes
 from softfloat.linalg.steps import Steps, spread
 

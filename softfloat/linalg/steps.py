@@ -8,9 +8,10 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.accumulators import Accumulator, fma, mul_add
-from softfloat.arrays.softarray import SoftArray, evaluated
+from softfloat.arrays.held import evaluated
+from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import accumulator_for
-from softfloat.bits.sums import check_accumulator
+from softfloat.bits.sums.products import check_accumulator
 from softfloat.checks import check_whole
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL

@@ -9,17 +9,17 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat import bits
-from softfloat.accumulators import Accumulator, Stage, fma
-from softfloat.environments import Environment, Rounding, current_environment
+from softfloat.environments import Environment
 from softfloat.formats import Format, float32
 from softfloat.onnx.tensors import Array, Codes, array_of, codes_of, format_of
-from softfloat.status import Flags, FloatingPointTrap, first_trap
+from softfloat.runner import Counted, How, PlacedTrap, Runner, counted
+from softfloat.status import Flags, FloatingPointTrap
 
 __all__ = [
     "EXECUTIONS",
@@ -31,11 +31,6 @@ __all__ = [
     "Unit",
     "addresses",
 ]
-
-How = Accumulator | Callable[[Format], Accumulator] | None
-
-SINGLE = fma("float32")
-SINGLE_NEAREST = SINGLE.replace(name="fma('float32'), to nearest even", running=Stage(float32, Rounding.NEAREST_EVEN))
 
 ADDRESS_BITS, EXECUTION_BITS, STEP_BITS = 36, 20, 8
 EXECUTIONS, STEPS = 1 << EXECUTION_BITS, 1 << STEP_BITS
@@ -62,7 +57,7 @@ class UnemulatedOperatorError(NotImplementedError):
         return type(self), (self.reason, self.node, self.operator)
 
 
-class NodeTrap(FloatingPointTrap):
+class NodeTrap(PlacedTrap):
     """A trap within a node; the run ends there, without outputs.
 
     Attributes
@@ -72,22 +67,12 @@ class NodeTrap(FloatingPointTrap):
     """
 
     def __init__(self, trap: FloatingPointTrap, node: str, operator: str) -> None:
-        super().__init__(trap.flags, trap.operation, trap.index, trap.operands, trap.nan)
+        super().__init__(trap, f"in node {node!r}, operator {operator}", node, operator)
         self.node, self.operator = node, operator
-        self._message = f"{trap}, in node {node!r}, operator {operator}"
-
-    def __str__(self) -> str:
-        return self._message
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._message!r})"
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.moved(self.index), self.node, self.operator)
 
 
 @dataclass(frozen=True)
-class NodeCounts:
+class NodeCounts(Counted):
     """What became of a node's results; counts add up.
 
     Attributes
@@ -108,9 +93,6 @@ class NodeCounts:
     inexact: int = 0
     additions: int = 0
     swamped: int = 0
-
-    def __add__(self, other: NodeCounts) -> NodeCounts:
-        return NodeCounts(*(x + y for x, y in zip(astuple(self), astuple(other), strict=True)))
 
 
 def addresses(names: Iterable[str]) -> dict[str, int]:
@@ -135,23 +117,17 @@ class NodeKey(NamedTuple):
     operator: str
 
 
-class Unit:
+class Unit(Runner):
     """What an evaluator computes with, and what it saw in the last run."""
 
     def __init__(
         self, environment: Environment | None, matmul: How, convolution: How, reduction: How, count: bool
     ) -> None:
-        self._environment = environment
-        self._how = {"matmul": matmul, "convolution": convolution, "reduction": reduction}
+        super().__init__(environment, matmul=matmul, convolution=convolution, reduction=reduction)
         self.count = count
         self.address: dict[str, int] = {}
         self.watch: Callable[[str], None] | None = None
         self.begin()
-
-    @property
-    def environment(self) -> Environment:
-        """The one given, else the one in force."""
-        return self._environment or current_environment()
 
     def begin(self) -> None:
         """Forget the last run."""
@@ -159,25 +135,9 @@ class Unit:
         self.counts: dict[str, NodeCounts] = {}
         self.executions: dict[str, int] = {}
 
-    def accumulator(self, use: str, fmt: Format) -> Accumulator:
-        """How products ("matmul", "convolution") or sums ("reduction") of operands in a format are summed."""
-        how, name = self._how[use], use
-        environment = self.environment
-        if how is None:
-            how, name = environment.accumulator, "the environment's accumulator"
-            if how is None:
-                drawn = environment.settings.for_format("float32").rounding.draws
-                return SINGLE_NEAREST if drawn else SINGLE
-        made = how if isinstance(how, Accumulator) else how(fmt)
-        if not isinstance(made, Accumulator):
-            raise TypeError(f"{name} must return a softfloat.Accumulator, got {made!r} for {fmt}")
-        if made.inputs and fmt not in made.inputs:
-            accepted = ", ".join(x.name for x in made.inputs)
-            raise ValueError(
-                f"{name} must take {fmt.name} tensors, and {made!r} takes {accepted}; a function from Format to "
-                "Accumulator may choose"
-            )
-        return made
+    def trapped(self, trap: FloatingPointTrap, *place: Any) -> FloatingPointTrap:
+        """A trap with its node."""
+        return NodeTrap(trap, *place)
 
 
 class Call:
@@ -280,38 +240,18 @@ class Call:
             self.refuse(f"more than {STEPS} steps in one node")
         stream = self._stream + self._steps
         self._steps += 1
-        traps = int(environment.traps)  # type: ignore[arg-type]
-        sums = any(isinstance(x, Accumulator) for x in operands)
-        each = bool(traps) or unit.count
-        more: dict[str, Any] = {"count": True} if unit.count and sums and function is not bits.cumsum else {}
-        result: Codes
         settings = environment.settings.replace(**changed) if changed else environment
-        result, flags, *counts = function(
-            *operands, environment=settings, stream=stream, flags="each" if each else "any", **options, **more
-        )
-        raised = int(np.bitwise_or.reduce(flags, axis=None)) if each else int(flags)
-        environment.status.add(raised)
-        unit.flags[name] = unit.flags.get(name, 0) | raised
+        each = bool(environment.traps) or unit.count
+        result: Codes
+        result, flags, counts = unit.computed(function, operands, settings, stream, options, each, unit.count)
+        unit.flags[name] = unit.flags.get(name, 0) | int(np.bitwise_or.reduce(flags, axis=None))
         if unit.count:
-            unit.counts[name] = unit.counts.get(name, NodeCounts()) + _counted(result, np.asarray(flags), counts)
-        if raised & traps:
-            trap = first_trap(
-                function.__name__, () if sums else operands, np.asarray(flags), Flags(traps), environment.nan
-            )
-            raise NodeTrap(trap, *self.key)
+            which = Flags.OVERFLOW, Flags.UNDERFLOW, Flags.INEXACT
+            made = NodeCounts(*counted(result, flags, counts, *which))
+            unit.counts[name] = unit.counts.get(name, NodeCounts()) + made
+        unit.raised(function.__name__, operands, flags, *self.key)
         return result
 
     def rounded(self, values: Any, fmt: Format) -> Array:
         """Numbers as an array in a format, rounded once."""
         return array_of(self.run(bits.encode, values, fmt), fmt)
-
-
-def _counted(result: Codes, flags: Codes, counts: list[Any]) -> NodeCounts:
-    size = int(np.size(result))
-    overflowed, underflowed, inexact = (
-        int(np.count_nonzero(flags & np.uint8(flag))) for flag in (Flags.OVERFLOW, Flags.UNDERFLOW, Flags.INEXACT)
-    )
-    additions, swamped = 0, 0
-    for found in counts:
-        additions, swamped = size * found.additions, int(np.sum(found.swamped))
-    return NodeCounts(size, overflowed, underflowed, inexact, additions, swamped)

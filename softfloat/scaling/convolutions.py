@@ -13,8 +13,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.bits.convolutions import Operand, in_zeros, kernel_matrices, windows_of, with_axes
-from softfloat.bits.windows import Geometry, Windows
+from softfloat.bits.sums.convolutions import Operand, in_zeros, kernel_matrices, windows_of, with_axes
+from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
 
 __all__ = ["Matrices", "convolution_matrices", "input_gradient_matrices", "weight_gradient_matrices"]

@@ -19,8 +19,8 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
-from softfloat.bits.block_counts import void_of
-from softfloat.bits.block_numbers import exactly, float32_numbers
+from softfloat.bits.blocks.counts import void_of
+from softfloat.bits.blocks.numbers import exactly, float32_numbers
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.engine.programs import check_inputs

@@ -11,9 +11,9 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.bits import BlockCodes
-from softfloat.bits.block_codes import spread
-from softfloat.bits.block_numbers import Layout, exactly, magnitude_bits
-from softfloat.bits.block_scales import FLOAT32, LARGEST, single
+from softfloat.bits.blocks.codes import spread
+from softfloat.bits.blocks.numbers import Layout, exactly, magnitude_bits
+from softfloat.bits.blocks.scales import FLOAT32, LARGEST, single
 from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options

@@ -22,29 +22,30 @@ except ImportError as missing:
 if tuple(int(part) for part in _torch.__version__.split(".")[:2]) < (2, 6):
     raise ImportError(f"{_NEEDED}, got {_torch.__version__}")
 
-from softfloat.torch.accumulation import GradientAccumulation  # noqa: E402
-from softfloat.torch.amp import (  # noqa: E402
+from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
+from softfloat.torch.operators.devices import DeviceProduct  # noqa: E402
+from softfloat.torch.operators.recipes import ScalingReport  # noqa: E402
+from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
+from softfloat.torch.practices import autocast as autocast  # noqa: E402 -- whose lists the reference names
+from softfloat.torch.practices.accumulation import GradientAccumulation  # noqa: E402
+from softfloat.torch.practices.amp import (  # noqa: E402
     LEVELS,
     Level,
     TrainingStep,
     TrainOneStepWithLossScale,
     auto_mixed_precision,
-    float32_parameters,
     loss_scale_manager,
     to_float,
 )
-from softfloat.torch.autocast import autocast_lists  # noqa: E402
-from softfloat.torch.conversion import Converted, convert  # noqa: E402
-from softfloat.torch.emulation import UnemulatedOperatorError, emulate  # noqa: E402
-from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
-from softfloat.torch.metrics import Accuracy, Loss, Metric  # noqa: E402
-from softfloat.torch.operators.devices import DeviceProduct  # noqa: E402
-from softfloat.torch.operators.recipes import ScalingReport  # noqa: E402
-from softfloat.torch.operators.unit import Operation, OperatorTrap, Tally  # noqa: E402 -- after the check
-from softfloat.torch.replicas import Replicas  # noqa: E402
-from softfloat.torch.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
-from softfloat.torch.tracing import name_scope  # noqa: E402
-from softfloat.torch.training import (  # noqa: E402
+from softfloat.torch.practices.autocast import autocast_lists  # noqa: E402
+from softfloat.torch.practices.conversion import Converted, convert  # noqa: E402
+from softfloat.torch.practices.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
+from softfloat.torch.practices.metrics import Accuracy, Loss, Metric  # noqa: E402
+from softfloat.torch.practices.parameters import float32_parameters  # noqa: E402
+from softfloat.torch.practices.replicas import Replicas  # noqa: E402
+from softfloat.torch.practices.scaling import DynamicLossScaleManager, FixedLossScaleManager, GradScaler  # noqa: E402
+from softfloat.torch.practices.tracing import name_scope  # noqa: E402
+from softfloat.torch.practices.training import (  # noqa: E402
     Callback,
     CallbackParameters,
     InvalidLossError,
@@ -52,7 +53,7 @@ from softfloat.torch.training import (  # noqa: E402
     Model,
     RunContext,
 )
-from softfloat.torch.tuning import (  # noqa: E402
+from softfloat.torch.practices.tuning import (  # noqa: E402
     Finding,
     LossScaleSearch,
     check_hyperparameters,

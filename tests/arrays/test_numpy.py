@@ -25,8 +25,7 @@ from numpy_table import EDGES, HALF, LAPACK, OPERANDS, TABLE, Half, compare, dot
 import softfloat
 from softfloat import SoftArray, arrays, bits, reference
 from softfloat.accumulators import amp, chunked, exact, fma, mul_add, pairwise
-from softfloat.arrays import FUNCTIONS, UFUNCS
-from softfloat.arrays import softarray as ARRAY
+from softfloat.arrays import FUNCTIONS, UFUNCS, operators, softarray
 
 
 @pytest.mark.parametrize("name", TABLE)
@@ -142,7 +141,7 @@ def test_nothing_goes_on_in_float64(module: str, monkeypatch: pytest.MonkeyPatch
                 try:
                     function(*arguments)
                 except Exception as error:
-                    refused += "is not supported for SoftArray" in str(error) or ARRAY.UNASKED in str(error)
+                    refused += "is not supported for SoftArray" in str(error) or softarray.UNASKED in str(error)
                 else:
                     wrong += [(name, arguments, read[0])] if read else []
     assert not wrong
@@ -562,7 +561,7 @@ def test_in_place_with_overlap(small: bool, data: st.DataObject) -> None:
     look = (lambda z: z.T) if turned and len(set(shape)) == 1 else (lambda z: z)
     name = data.draw(st.sampled_from(sorted(IN_PLACE)))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ARRAY, "SMALL", ARRAY.SMALL if small else -1)
+        patch.setattr(operators, "SMALL", operators.SMALL if small else -1)
         target = a[to]
         result = IN_PLACE[name](target, look(a)[of])
         assert result is target

@@ -27,7 +27,8 @@ from operands import operands as drawn
 
 import softfloat
 from softfloat import Environment, FloatingPointTrap, SoftArray, bits
-from softfloat.arrays import softarray as ARRAY
+from softfloat.arrays import operators
+from softfloat.arrays.decimals import shortest
 from softfloat.bits.arithmetic import reciprocal
 
 HALF, SINGLE, BRAIN = softfloat.float16, softfloat.float32, softfloat.bfloat16
@@ -373,7 +374,7 @@ def test_text_identifies(fmt: softfloat.Format) -> None:
     codes = codes[bits.isfinite(codes, fmt) & (bits.isnormal(codes, fmt) | bits.issubnormal(codes, fmt) | (codes == 0))]
     x = softfloat.from_codes(codes, fmt)
     texts = [str(one) for one in x] if fmt.bits <= 8 else x[: 1 << 9]._texts().tolist()
-    decimals = ARRAY.shortest(codes, fmt)
+    decimals = shortest(codes, fmt)
     assert texts == [repr(value) for value in decimals.tolist()][: len(texts)]
     same(softfloat.array(decimals, fmt), codes)
     few = slice(None, None, max(1, codes.size // 500))
@@ -391,7 +392,7 @@ def test_text_identifies(fmt: softfloat.Format) -> None:
 
 def test_halves_print_as_numpy_prints_them_but_for_exact_digits() -> None:
     native = ALL.view(np.float16)
-    decimals, theirs = ARRAY.shortest(ALL, HALF), np.array([float(str(value)) for value in native])
+    decimals, theirs = shortest(ALL, HALF), np.array([float(str(value)) for value in native])
     wide = native.astype(float)
     assert np.all((decimals == theirs) | (decimals == wide) | np.isnan(wide))
     with np.errstate(invalid="ignore"):
@@ -430,7 +431,7 @@ def test_integers_are_written_out(numbers: list[float], fmt: softfloat.Format, t
 )
 def test_arrays_are_laid_out_as_numpy_lays_out_float64(codes: np.ndarray, fmt: softfloat.Format) -> None:
     x = softfloat.array(codes.view(np.float16)).astype(fmt)
-    numbers = ARRAY.shortest(x.codes, fmt)
+    numbers = shortest(x.codes, fmt)
     texts = np.array2string(numbers), np.array2string(numbers, suppress_small=True)
     assert str(x) in texts or x.ndim == 0
     some = abs(numbers[np.isfinite(numbers) & (numbers != 0)])
@@ -673,14 +674,14 @@ SETTINGS: list[dict[str, Any]] = [
 FORMATS = [HALF, SINGLE, E4M3, E2M1, E8M0, CUSTOM[3]]
 
 
-@pytest.mark.parametrize("limit", [ARRAY.SMALL, -1], ids=["straight", "general"])
+@pytest.mark.parametrize("limit", [operators.SMALL, -1], ids=["straight", "general"])
 @pytest.mark.parametrize("setting", range(len(SETTINGS)))
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_operators_are_functions_of_bits(
     fmt: softfloat.Format, setting: int, limit: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Codes, flags and the count of streams, with and without the way that small arrays take."""
-    monkeypatch.setattr(ARRAY, "SMALL", limit)
+    monkeypatch.setattr(operators, "SMALL", limit)
     settings_ = SETTINGS[setting]
     a, b = drawn(fmt, 192, 2, seed=1)
     number = 1.7

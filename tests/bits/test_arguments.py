@@ -15,8 +15,14 @@ import pytest
 
 import softfloat
 from softfloat import Format, bits, reference
-from softfloat.bits import block_codes, convolutions, processors, quantization, scaled_sums, split_sums, sums
+from softfloat.bits import processors
+from softfloat.bits.blocks import codes as block_codes
+from softfloat.bits.blocks import quantization
+from softfloat.bits.blocks import sums as scaled_sums
 from softfloat.bits.operations import ELEMENTWISE, Operation
+from softfloat.bits.sums import convolutions
+from softfloat.bits.sums import products as sums
+from softfloat.bits.sums import splits as split_sums
 from softfloat.engine.options import ENVIRONMENT_OPTIONS
 
 HALF, TF32, FP6 = softfloat.float16, softfloat.tfloat32, softfloat.float6_e3m2fn

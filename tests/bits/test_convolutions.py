@@ -26,7 +26,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.bits import convolutions
+from softfloat.bits.sums import convolutions
 from softfloat.reference import dots
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))

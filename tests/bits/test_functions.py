@@ -18,13 +18,14 @@ from tallies import Tally
 
 import softfloat
 from softfloat import ROSTER, Format, bits, reference
-from softfloat.bits import functions
+from softfloat.bits.functions import named, table, values, ways
+from softfloat.bits.functions.bounds import Bounds
 
 HALF, BRAIN, SINGLE = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 FORMATS = [*ROSTER.values(), *CUSTOM]
 BYTES = [fmt for fmt in FORMATS if fmt.bits <= 8]
 BINARY = ("pow", "hypot", "atan2", "logaddexp", "logaddexp2", "floor_divide", "fmod", "modulo")
-UNARY = tuple(name for name in functions.__all__ if name not in BINARY)
+UNARY = tuple(name for name in named.__all__ if name not in BINARY)
 INEXACT, UNDERFLOW, OVERFLOW, DIVBYZERO, INVALID = 1, 2, 4, 8, 16
 COUNT = 60
 
@@ -191,7 +192,7 @@ def agrees(name: str, fmt: Format, columns: list[np.ndarray], options: dict[str,
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_functions(fmt: Format, mode: str) -> None:
-    for case, name in enumerate(functions.__all__):
+    for case, name in enumerate(named.__all__):
         seed = 10_000 * FORMATS.index(fmt) + 100 * MODES.index(mode) + case
         columns = [x[: COUNT // 5 + 40 * (name in BINARY)] for x in operands(fmt, COUNT, 1 + (name in BINARY), seed)]
         options = options_of(seed, fmt, mode)
@@ -238,7 +239,7 @@ def test_intervals_hold_the_value(name: str, step: int) -> None:
         x = bits.decode(every(fmt, step), fmt)
         x = x[np.isfinite(x)]
         with np.errstate(all="ignore"):
-            near, more, error = functions.FUNCTIONS[name].bounds(x)
+            near, more, error = table.FUNCTIONS[name].bounds(x)
         with gmpy2.context(precision=700):
             for number, *interval in zip(x.tolist(), near.tolist(), more.tolist(), error.tolist(), strict=True):
                 value = MPFR[name](gmpy2.mpfr(number))
@@ -248,33 +249,33 @@ def test_intervals_hold_the_value(name: str, step: int) -> None:
                 assert abs(value - middle - rest) <= width + 2.0**-400, number
 
 
-@pytest.mark.parametrize("name", functions.FUNCTIONS)
+@pytest.mark.parametrize("name", table.FUNCTIONS)
 def test_the_library_does_not_show(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Another library, right to eight units in the last place, leads to the same values, sticky bit and all."""
-    numbers = functions._carrier_numbers(HALF.spec, False)
-    function = functions.FUNCTIONS[name]
+    numbers = values.carrier_numbers(HALF.spec, False)
+    function = table.FUNCTIONS[name]
     arity = 2 if name in BINARY else 1
     columns = tuple(bits.decode(moderate(HALF, 3000, i), HALF) for i in range(arity))
     if name in ("pow", "acosh", "log", "log2", "log10", "log1p"):
         columns = tuple(np.abs(x) for x in columns)
 
-    def other(*operands: np.ndarray) -> functions.Bounds:
+    def other(*operands: np.ndarray) -> Bounds:
         near, more, error = function.bounds(*operands)
         shift = np.where(more == 0.0, error, 0.0) * np.random.default_rng(1).uniform(-0.5, 0.5, near.size)
         return near + np.where(np.isfinite(shift), shift, 0.0), more, error
 
-    for kept in (functions.KEPT, functions.KEPT_IN_TABLES):
-        expected = functions._values(function, columns, kept, numbers)
-        found = functions._values(function._replace(bounds=other), columns, kept, numbers)
+    for kept in (values.KEPT, values.KEPT_IN_TABLES):
+        expected = values.values_at(function, columns, kept, numbers)
+        found = values.values_at(function._replace(bounds=other), columns, kept, numbers)
         np.testing.assert_array_equal(found, expected)
 
 
-@pytest.mark.parametrize("name", functions.FUNCTIONS)
+@pytest.mark.parametrize("name", table.FUNCTIONS)
 def test_more_bits_change_nothing(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     columns = [moderate(SINGLE, 2000, i) for i in range(1 + (name in BINARY))]
     results = []
-    for kept in (functions.KEPT, 36, 45):
-        monkeypatch.setattr(functions, "KEPT", kept)
+    for kept in (values.KEPT, 36, 45):
+        monkeypatch.setattr(ways, "KEPT", kept)
         results.append(getattr(bits, name)(*columns, SINGLE, rounding="nearest_away"))
     for codes, flags in results[1:]:
         np.testing.assert_array_equal(codes, results[0][0])
@@ -285,7 +286,7 @@ LONG_POWERS = [(3.0, 33.0), (1.0 + 2.0**-23, 3.0), (1.0 + 2.0**-11, 6.0), (49.0,
 """Of more bits than the carrier has; the first five end in binary."""
 
 
-@pytest.mark.parametrize("name", functions.FUNCTIONS)
+@pytest.mark.parametrize("name", table.FUNCTIONS)
 def test_law_of_stochastic_rounding(name: str) -> None:
     """What the bits kept of a value leave open is settled on more."""
     columns = [moderate(SINGLE, 60, i) & 0x7FFFFFFF for i in range(1 + (name in BINARY))]
@@ -346,7 +347,7 @@ def assert_as_computed(name: str, columns: list[Any], fmt: Format, options: dict
     """Results by whatever way is taken are those computed one by one."""
     found, raised = getattr(bits, name)(*columns, fmt, **options)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(functions, "_work", functions._computed)
+        patch.setattr(ways, "work", ways._computed)
         codes, flags = getattr(bits, name)(*columns, fmt, **options)
     np.testing.assert_array_equal(found, codes)
     np.testing.assert_array_equal(raised, flags)
@@ -392,14 +393,14 @@ def test_small_squares_and_what_is_no_code_of_two() -> None:
 
 def test_a_table_is_made_when_it_pays() -> None:
     x, fifth = every(HALF, 8), bits.encode(0.2, HALF)[0]
-    functions._result_table.cache_clear()
-    functions._asked_for.cache_clear()
+    ways.result_table.cache_clear()
+    ways._asked_for.cache_clear()
     for call in range(6):
         assert_as_computed("pow", [x, fifth], HALF, {})
-        assert functions._result_table.cache_info().currsize == (call >= 1)
+        assert ways.result_table.cache_info().currsize == (call >= 1)
     for _ in range(20):
         bits.pow(x[:3], fifth, HALF, rounding="toward_zero")
-    assert functions._result_table.cache_info().currsize == 2
+    assert ways.result_table.cache_info().currsize == 2
 
 
 def test_squares_of_single() -> None:
@@ -411,7 +412,7 @@ def test_squares_of_single() -> None:
 @pytest.mark.parametrize("fmt", [fmt for fmt in BYTES if fmt.bits > 6], ids=str)
 def test_pairs_of_every_code(fmt: Format) -> None:
     first, second = (x.reshape(-1) for x in np.meshgrid(every(fmt), every(fmt), indexing="ij"))
-    for case, name in enumerate(name for name in BINARY if name in functions.FUNCTIONS):
+    for case, name in enumerate(name for name in BINARY if name in table.FUNCTIONS):
         assert_as_computed(name, [first, second], fmt, RULES[case % 4])
 
 
@@ -524,7 +525,7 @@ SPECIAL: dict[str, list[tuple[Any, ...]]] = {
 @pytest.mark.parametrize("fmt", [HALF, SINGLE], ids=str)
 @pytest.mark.parametrize("name", SPECIAL)
 def test_special_cases(name: str, fmt: Format) -> None:
-    assert set(SPECIAL) == set(functions.__all__)
+    assert set(SPECIAL) == set(named.__all__)
     for *numbers, result, flags in SPECIAL[name]:
         row = [bits.encode(x, fmt)[0] for x in numbers]
         codes, raised = getattr(bits, name)(*row, fmt)
@@ -636,10 +637,10 @@ def test_threads_and_chunks_do_not_show(name: str, fmt: Format) -> None:
 # -- the call --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", functions.__all__)
+@pytest.mark.parametrize("name", named.__all__)
 def test_documentation(name: str) -> None:
     function = getattr(bits, name)
-    assert function is getattr(functions, name)
+    assert function is getattr(named, name)
     assert function.__name__ == name
     for word in ("Codes in, (codes, flags) out", "Source: "):
         assert word in function.__doc__
@@ -676,7 +677,7 @@ def test_outputs(name: str, fmt: Format) -> None:
 def test_rounding_keeps_within_the_carrier() -> None:
     """Tables hold zeros, infinities, NaNs, and numbers that `kernels.rounding` takes."""
     for name in UNARY:
-        table = np.abs(functions._table(name, HALF.spec, False))
+        table = np.abs(values.table_of(name, HALF.spec, False))
         finite = table[np.isfinite(table) & (table > 0)]
         assert finite.max() <= CARRIER64.most
         assert finite.min() >= CARRIER64.least

@@ -14,8 +14,14 @@ import pytest
 import softfloat
 from softfloat import bits, reference
 from softfloat.arrays import ufuncs
-from softfloat.bits import block_codes, convolutions, processors, quantization, scaled_sums, split_sums, sums
+from softfloat.bits import processors
+from softfloat.bits.blocks import codes as block_codes
+from softfloat.bits.blocks import quantization
+from softfloat.bits.blocks import sums as scaled_sums
 from softfloat.bits.operations import ELEMENTWISE, Operation
+from softfloat.bits.sums import convolutions
+from softfloat.bits.sums import products as sums
+from softfloat.bits.sums import splits as split_sums
 from softfloat.display import measures
 from softfloat.testing import OPERATIONS
 from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS

@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 import softfloat
 from softfloat import BLOCK_ROSTER, BlockFormat, Fixed, bits, reference
-from softfloat.bits import BlockCodes, quantization
+from softfloat.bits import BlockCodes
+from softfloat.bits.blocks import quantization
 from softfloat.blocks import SCALE_RULES, check_rule
 from softfloat.blocks.rules import POWER_OF_TWO, TWO_LEVELS
 

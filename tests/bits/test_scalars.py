@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from softfloat import Environment, bits
-from softfloat.bits import evaluations
-from softfloat.bits.evaluations import EVALUATED
+from softfloat.bits.functions import evaluations
+from softfloat.bits.functions.evaluations import EVALUATED
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.environments import Settings
 

@@ -24,7 +24,8 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.bits import BlockCodes, scaled_sums
+from softfloat.bits import BlockCodes
+from softfloat.bits.blocks import sums as scaled_sums
 from softfloat.engine import block_units, joining, unit_ways, units
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (

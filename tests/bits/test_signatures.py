@@ -15,6 +15,7 @@ from softfloat import Environment, bits
 from softfloat.accumulators import chunked, fma, split
 from softfloat.bits import signatures
 from softfloat.bits.operations import ELEMENTWISE
+from softfloat.bits.sums.convolutions import KEYWORDS, Keywords
 from softfloat.engine import Options
 
 NOTHING = np.zeros(0, np.uint16)
@@ -89,7 +90,16 @@ def test_signatures_and_docstrings_name_the_same_options(name: str) -> None:
     # what was the code's own stays: only options are put in their place
     code = function.__code__
     own = code.co_varnames[: code.co_argcount + code.co_kwonlyargcount]
-    assert tuple(x for x in parameters if x not in named) == own
+    assert tuple(x for x in parameters if x not in named) == (*own, *KEYWORDS.get(name, ()))
+
+
+def test_keywords_of_convolutions_are_those_that_type_checkers_know() -> None:
+    assert set(Keywords.__annotations__) == {*Options.__annotations__, *KEYWORDS["conv2d"]}
+    for name, keywords in KEYWORDS.items():
+        parameters = inspect.signature(getattr(bits, name)).parameters
+        assert {x: parameters[x].default for x in keywords} == keywords
+        assert all(parameters[x].kind is inspect.Parameter.KEYWORD_ONLY for x in keywords)
+    assert KEYWORDS["conv1d"] == {**KEYWORDS["conv2d"], "layout": "NWC"}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -45,7 +45,7 @@ from softfloat.accumulators import (
     tensor_core,
     vdpbf16ps,
 )
-from softfloat.bits import sums
+from softfloat.bits.sums import products as sums
 from softfloat.engine import threads as workers
 
 binding.initialize_native_asmparser()  # for the instruction written out below

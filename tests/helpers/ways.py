@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softfloat.arrays import softarray
-from softfloat.bits import functions
+from softfloat.arrays import operators
+from softfloat.bits.functions import named
 from softfloat.engine import calls, small
 
 SHORT = (
     *((calls, name) for name in ("arithmetic", "comparison", "conversion", "between")),
-    (functions, "_straight"),
+    (named, "_straight"),
     *((small, name) for name in ("product", "total", "cumulative")),
 )
 """What small calls try before the long way."""
@@ -39,7 +39,7 @@ def both(call: Callable[..., Any], *arguments: Any, **options: Any) -> tuple[Any
         quick = outcome(call, *arguments, **options)
         for owner, name in SHORT:
             patch.setattr(owner, name, lambda *_: None)
-        patch.setattr(softarray, "SMALL", -1)
+        patch.setattr(operators, "SMALL", -1)
         return quick, outcome(call, *arguments, **options)
 
 

@@ -20,7 +20,8 @@ from softfloat.accumulators import amp, chunked, fma, mul_add  # noqa: E402
 from softfloat.onnx import OPERATORS, Evaluator, UnemulatedOperatorError  # noqa: E402
 from softfloat.onnx.elementwise import BINARY, FUNCTIONS, UNARY  # noqa: E402
 from softfloat.onnx.tensors import array_of, codes_of, dtype_of  # noqa: E402
-from softfloat.onnx.unit import EXECUTIONS, SINGLE_NEAREST, STEPS, addresses  # noqa: E402
+from softfloat.onnx.unit import EXECUTIONS, STEPS, addresses  # noqa: E402
+from softfloat.runner import SINGLE_NEAREST  # noqa: E402
 from softfloat.status import Flags  # noqa: E402
 
 ENVIRONMENTS = {

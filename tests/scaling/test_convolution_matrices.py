@@ -9,7 +9,7 @@ import pytest
 
 from softfloat import bits
 from softfloat.accumulators import fma
-from softfloat.bits.windows import Geometry
+from softfloat.bits.sums.windows import Geometry
 from softfloat.scaling import convolution_matrices, input_gradient_matrices, weight_gradient_matrices
 
 GEOMETRIES = [

@@ -37,7 +37,7 @@ from softfloat.reference import dots
 from softfloat.testing import UnitError, command_unit, identify, presets_for, unit_of
 from softfloat.testing.hardware.features import features
 from softfloat.testing.hardware.table import instructions
-from softfloat.testing.identification.identify import MAXIMUM_CALLS, Candidate, Identification
+from softfloat.testing.identification.units import MAXIMUM_CALLS, Candidate, Identification
 
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import gzip
+import importlib
 import inspect
 import io
 import os
@@ -16,7 +17,11 @@ from commands import not_hanging
 from operands import CUSTOM
 
 from softfloat import ROSTER, Environment, accumulators, bits, float16, testing
-from softfloat.bits import block_codes, processors, quantization, scaled_sums, split_sums
+from softfloat.bits import processors
+from softfloat.bits.blocks import codes as block_codes
+from softfloat.bits.blocks import quantization
+from softfloat.bits.blocks import sums as scaled_sums
+from softfloat.bits.sums import splits as split_sums
 from softfloat.testing.vectors import files, operations
 from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
@@ -642,14 +647,21 @@ def test_the_package_offers_its_parts() -> None:
 
 
 def test_type_checkers_know_the_parts_of_the_package() -> None:
-    """They see an import for each part, and nothing that would make up others."""
+    """They see an import for each part, or of all of a product, and nothing that would make up others."""
     module = ast.parse(inspect.getsource(testing))
     (seen,) = (node for node in module.body if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING")
     parts = {
         (node.module, name.asname) for node in seen.body if isinstance(node, ast.ImportFrom) for name in node.names
     }
-    offered = testing._EXPORTS.items()
-    assert parts == {(f"softfloat.testing.{home}", name) for home, names in offered for name in names}
+    offered = set()
+    for home, names in testing._EXPORTS.items():
+        product = importlib.import_module(f"softfloat.testing.{home}")
+        if home in ("vectors", "verdicts", "hardware", "identification"):
+            assert set(names) == set(product.__all__), home
+            assert all(getattr(testing, name) is getattr(product, name) for name in names)
+            names = [None]
+        offered |= {(product.__name__, name) for name in names}
+    assert parts == offered
     assert not any(isinstance(node, ast.FunctionDef) and node.name == "__getattr__" for node in module.body)
 
 

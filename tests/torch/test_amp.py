@@ -15,14 +15,14 @@ torch = pytest.importorskip("torch")
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import Environment, Flags, accumulators  # noqa: E402
 from softfloat.torch import DynamicLossScaleManager, FixedLossScaleManager, GradScaler, emulate  # noqa: E402
-from softfloat.torch.amp import (  # noqa: E402
+from softfloat.torch.practices.amp import (  # noqa: E402
     LEVELS,
     TrainOneStepWithLossScale,
     auto_mixed_precision,
-    float32_parameters,
     loss_scale_manager,
     to_float,
 )
+from softfloat.torch.practices.parameters import float32_parameters  # noqa: E402
 
 nn, F, parametrize = torch.nn, torch.nn.functional, torch.nn.utils.parametrize
 SINGLE, HALF, BRAIN, DOUBLE = torch.float32, torch.float16, torch.bfloat16, torch.float64

@@ -14,9 +14,10 @@ from torch import nn  # noqa: E402 -- after the skip
 from torch.nn import functional as F  # noqa: E402
 from torch.nn.attention import SDPBackend, sdpa_kernel  # noqa: E402
 
+import softfloat.torch  # noqa: E402
 from softfloat.accumulators import fma  # noqa: E402
 from softfloat.torch import autocast_lists, emulate, private  # noqa: E402
-from softfloat.torch.autocast import FP32, LOWER, PROMOTE, lists_in_force  # noqa: E402
+from softfloat.torch.practices.autocast import FP32, LOWER, PROMOTE, lists_in_force  # noqa: E402
 
 LOW, WIDE = torch.bfloat16, torch.float32
 
@@ -181,6 +182,7 @@ def test_functions_that_are_looked_into_compute_the_same(name: str) -> None:
 def test_priorities() -> None:
     assert {"div", "exp", "pow", "addcdiv", "truediv"} <= FP32 & PROMOTE
     assert "mul" in LOWER & PROMOTE
+    assert softfloat.torch.autocast.LOWER is LOWER  # as the reference names it
     for lists, dtype in (
         ({"lower": ["exp"], "fp32": ["exp"], "promote": ["exp"]}, LOW),
         ({"lower": [], "fp32": ["exp"], "promote": ["exp"]}, WIDE),

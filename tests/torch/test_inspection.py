@@ -18,7 +18,7 @@ torch = pytest.importorskip("torch")
 
 from softfloat import Environment, accumulators  # noqa: E402 -- after the skip
 from softfloat.torch import emulate  # noqa: E402
-from softfloat.torch.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
+from softfloat.torch.practices.inspection import GradientStatistics, Outfeed, gradient_statistics, print_tensor  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore:TF32 acceleration:UserWarning")  # of mkldnn's switch
 nn, F = torch.nn, torch.nn.functional

@@ -18,7 +18,7 @@ from torch.utils.checkpoint import checkpoint  # noqa: E402
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import Environment, Flags, bits  # noqa: E402
 from softfloat.accumulators import chunked, fma  # noqa: E402
-from softfloat.bits.windows import Geometry  # noqa: E402
+from softfloat.bits.sums.windows import Geometry  # noqa: E402
 from softfloat.scaling import (  # noqa: E402
     RECIPES,
     Operand,

@@ -14,7 +14,7 @@ torch = pytest.importorskip("torch")
 
 from softfloat import Environment, Flags, Rounding, StochasticRounding, accumulators, bits  # noqa: E402 -- after the skip
 from softfloat.torch import Operation, OperatorTrap, UnemulatedOperatorError, emulate  # noqa: E402
-from softfloat.torch.replicas import Replicas  # noqa: E402
+from softfloat.torch.practices.replicas import Replicas  # noqa: E402
 
 nn = torch.nn
 HALF = torch.float16

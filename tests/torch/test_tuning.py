@@ -16,10 +16,10 @@ torch = pytest.importorskip("torch")
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import Environment, Flags, bits  # noqa: E402
 from softfloat.torch import emulate  # noqa: E402
-from softfloat.torch.accumulation import GradientAccumulation  # noqa: E402
 from softfloat.torch.operators.unit import OperatorTrap  # noqa: E402
-from softfloat.torch.tuning import _last_passing as last_passing  # noqa: E402
-from softfloat.torch.tuning import check_hyperparameters, find_loss_scale, scale_hyperparameters  # noqa: E402
+from softfloat.torch.practices.accumulation import GradientAccumulation  # noqa: E402
+from softfloat.torch.practices.tuning import _last_passing as last_passing  # noqa: E402
+from softfloat.torch.practices.tuning import check_hyperparameters, find_loss_scale, scale_hyperparameters  # noqa: E402
 
 nn, optim = torch.nn, torch.optim
 HALF, BRAIN, SINGLE, DOUBLE = torch.float16, torch.bfloat16, torch.float32, torch.float64

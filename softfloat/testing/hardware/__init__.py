@@ -1,3 +1,5 @@
-"""This machine's own instructions against the model."""
+"""This machine's own instructions, and a GPU's, against the model: `softfloat hardware`."""
 
-__all__ = []
+from softfloat.testing.hardware.model import check_hardware
+
+__all__ = ["check_hardware"]

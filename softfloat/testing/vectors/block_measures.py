@@ -157,7 +157,7 @@ def _measure_maxima(case: Case, x: Codes, scales: Codes, found: Bins) -> None:
 
 def _scaled(case: Case, x: Codes, scales: Codes) -> Codes:
     """The exact or float32 numbers that elements are rounded from; NaN under a scale that is none."""
-    from softfloat.bits.block_scales import given_scales, given_tensor_scale, single
+    from softfloat.bits.blocks.scales import given_scales, given_tensor_scale, single
 
     assert case.blocks is not None
     fmt, tensor = case.blocks.format, case.blocks.tensor_scale

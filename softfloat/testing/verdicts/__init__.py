@@ -1,3 +1,8 @@
-"""What a device made of vectors: comparison, and the causes of mismatches."""
+"""What a device made of vectors: comparison, and the causes of mismatches: `softfloat check`."""
 
-__all__ = []
+from softfloat.testing.verdicts.cause import Cause
+from softfloat.testing.verdicts.causes import causes_of
+from softfloat.testing.verdicts.check import Mismatch, Report, check_vectors
+from softfloat.testing.verdicts.diagnosis import Finding
+
+__all__ = ["Cause", "Finding", "Mismatch", "Report", "causes_of", "check_vectors"]

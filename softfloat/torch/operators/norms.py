@@ -22,9 +22,10 @@ import numpy as np
 import torch
 
 from softfloat import bits
+from softfloat.runner import SINGLE
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, LOW, UnsupportedArguments, codes_of, memory
-from softfloat.torch.operators.unit import SINGLE, Unit
+from softfloat.torch.operators.unit import Unit
 from softfloat.torch.operators.wide import judged
 
 __all__ = ["LAYOUTS", "normalised"]

@@ -18,7 +18,7 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.bits.windows import Geometry
+from softfloat.bits.sums.windows import Geometry
 from softfloat.formats import Format, float32
 from softfloat.torch.operators.bridge import Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.unit import Unit
@@ -60,7 +60,7 @@ def multiplied(
     unit: Unit, fmt: Format, a: Codes, b: Codes, c: Codes | None = None, beta: Any = 1, alpha: Any = 1
 ) -> Codes:
     """beta*c + alpha*(a @ b)."""
-    how = unit.accumulator(False, fmt)
+    how = unit.accumulator("matmul", fmt)
     options: dict[str, Any] = {"out_format": fmt}
     c_format = fmt
     if beta == 0:
@@ -189,13 +189,13 @@ def _grouped(
     return unit.deliver(result, a.dtype, target)
 
 
-def summed(unit: Unit, fmt: Format, codes: Codes, axes: Sequence[int], convolution: bool = False) -> Codes:
+def summed(unit: Unit, fmt: Format, codes: Codes, axes: Sequence[int], use: str = "matmul") -> Codes:
     """Sums over some axes, in C order of those, by the accumulator of products."""
     kept = [axis for axis in range(codes.ndim) if axis not in axes]
     length = math.prod(codes.shape[axis] for axis in axes)
     shape = [codes.shape[axis] for axis in kept]
     flat = codes.transpose([*axes, *kept]).reshape(length, math.prod(shape))
-    how = unit.accumulator(convolution, fmt)
+    how = unit.accumulator(use, fmt)
     return np.reshape(unit.run(bits.sum, flat, fmt, how, 0, out_format=fmt), shape)
 
 
@@ -403,7 +403,7 @@ def _convolution(
 ) -> torch.Tensor:
     """A transposed convolution is the input gradient of one whose outputs are the inputs."""
     convolution = spatial(weight, groups, stride, padding, dilation, output_padding)
-    how = unit.accumulator(True, fmt)
+    how = unit.accumulator("convolution", fmt)
     run = Runner(unit, fmt, how)
     c = None if bias is None else addend(unit, codes_of(bias), fmt, how)
     data, kernel = codes_of(x), codes_of(weight)
@@ -437,7 +437,7 @@ def _convolution_backward(
     output_mask: Sequence[bool],
 ) -> tuple[torch.Tensor | None, ...]:
     convolution = spatial(weight, groups, stride, padding, dilation, output_padding)
-    run = Runner(unit, fmt, unit.accumulator(True, fmt))
+    run = Runner(unit, fmt, unit.accumulator("convolution", fmt))
     g, data, kernel = codes_of(gradient), codes_of(x), codes_of(weight)
     results: list[Codes | None] = [None, None, None]
     if transposed:
@@ -452,7 +452,7 @@ def _convolution_backward(
         results[1] = convolution.weight_gradient(run, inputs, outputs, kernel.shape)
     if output_mask[2]:
         axes = [axis for axis in range(gradient.ndim) if axis != 1]
-        results[2] = summed(unit, fmt, g, axes, True)
+        results[2] = summed(unit, fmt, g, axes, "convolution")
     return tuple(None if codes is None else unit.deliver(codes, x.dtype, None) for codes in results)
 
 

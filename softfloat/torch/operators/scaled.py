@@ -14,7 +14,7 @@ import torch
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.bits.windows import Geometry
+from softfloat.bits.sums.windows import Geometry
 from softfloat.formats import Format, bfloat16, float32
 from softfloat.scaling import (
     Matrices,
@@ -228,9 +228,7 @@ def _which(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> tuple[str, bool]:
     )
 
 
-def multiply(
-    task: Task, x: Any, y: Any, addend: Codes | None = None, convolution: bool = False, alpha: Any = 1
-) -> Codes:
+def multiply(task: Task, x: Any, y: Any, addend: Codes | None = None, use: str = "matmul", alpha: Any = 1) -> Codes:
     """Two matrices quantised and multiplied; codes of the tensors' format. `addend` is float32."""
     unit, fmt = task.unit, task.format
     how = swapped(task.product) if task.exchanged else task.product
@@ -240,7 +238,7 @@ def multiply(
         unit.quantised(np.ascontiguousarray(v), operand, axis, task.module, task.name, role, fmt, sizes)
         for v, operand, axis, role in ((x, how.first, -1, names[0]), (y, how.second, -2, names[1]))
     )
-    accumulator = unit.chosen_accumulator(convolution, element_of(how.first, fmt)) or how.accumulator
+    accumulator = unit.chosen_accumulator(use, element_of(how.first, fmt)) or how.accumulator
     if alpha != 1:
         return times_alpha(
             unit, run_product(unit, a, b, accumulator, None, how.scale_order), float32, alpha, addend, float32, fmt
@@ -284,7 +282,7 @@ class ScaledRunner(NamedTuple):
         if c is not None:
             addend = in_single(c, self.task.format)
             addend = addend.reshape(len(made.first), 1, -1) if made.first.ndim == 3 else addend[None]
-        found: Codes = made.finish(multiply(self.task, made.first, made.second, addend, True))
+        found: Codes = made.finish(multiply(self.task, made.first, made.second, addend, "convolution"))
         return found
 
 
@@ -363,5 +361,5 @@ def _convolution_backward(
         if fmt == float32:
             results[2] = gradient.sum(axes)
         else:
-            results[2] = unit.deliver(summed(unit, fmt, codes_of(gradient), axes, True), x.dtype, None)
+            results[2] = unit.deliver(summed(unit, fmt, codes_of(gradient), axes, "convolution"), x.dtype, None)
     return tuple(results)

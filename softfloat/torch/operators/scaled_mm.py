@@ -17,12 +17,13 @@ from softfloat.accumulators import Accumulator, chunked, tensor_core, torch_mm
 from softfloat.bits import BlockCodes
 from softfloat.blocks import BlockFormat
 from softfloat.formats import ROSTER, Format, float32
+from softfloat.runner import SINGLE
 from softfloat.scaling import Quantized, ScaledCodes
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, UnsupportedArguments, codes_of
 from softfloat.torch.operators.device_products import device_accumulator, unread
 from softfloat.torch.operators.scaled import numbers_of, run_product
-from softfloat.torch.operators.unit import SINGLE, Unit
+from softfloat.torch.operators.unit import Unit
 
 __all__ = ["SCALED_PRODUCTS"]
 
@@ -124,7 +125,7 @@ def operand(side: Side, is_second: bool) -> Quantized:
 def accumulator_for(unit: Unit, sides: tuple[Side, Side], fast: bool) -> Accumulator:
     """The one that was chosen; else what an H100 does for scales that it knows, of others single, fused."""
     if unit.device is None:
-        chosen = unit.chosen_accumulator(False, sides[0].format)
+        chosen = unit.chosen_accumulator("matmul", sides[0].format)
         if chosen is not None:
             return chosen
     hopper, kinds = all(x.format in HOPPER for x in sides), {x.kinds[0] for x in sides}

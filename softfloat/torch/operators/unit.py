@@ -5,19 +5,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import astuple, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import torch
 
 from softfloat import bits
-from softfloat.accumulators import Accumulator, Stage, fma
+from softfloat.accumulators import Accumulator
 from softfloat.arrays import constant
-from softfloat.environments import Environment, Rounding, current_environment
-from softfloat.formats import Format, float16, float32
+from softfloat.environments import Environment
+from softfloat.formats import Format, float16
+from softfloat.runner import Counted, How, PlacedTrap, Runner, counted
 from softfloat.scaling import Operand, Quantized, multiplied, quantized
-from softfloat.status import Flags, FloatingPointTrap, first_trap
+from softfloat.status import Flags, FloatingPointTrap
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import (
     FORMATS,
@@ -31,11 +32,7 @@ from softfloat.torch.operators.bridge import (
 from softfloat.torch.operators.devices import Device
 from softfloat.torch.operators.recipes import Quantising
 
-__all__ = ["SINGLE", "Operation", "OperatorTrap", "Tally", "Unit", "check_environment"]
-
-How = Accumulator | Callable[[Format], Accumulator] | None
-SINGLE = fma("float32")
-SINGLE_NEAREST = SINGLE.replace(name="fma('float32'), to nearest even", running=Stage(float32, Rounding.NEAREST_EVEN))
+__all__ = ["Operation", "OperatorTrap", "Tally", "Unit", "check_environment"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,7 +81,7 @@ class Operation:
 
 
 @dataclass(frozen=True)
-class Tally:
+class Tally(Counted):
     """What became of an emulation's results; tallies add up.
 
     Attributes
@@ -104,11 +101,8 @@ class Tally:
     additions: int = 0
     swamped: int = 0
 
-    def __add__(self, other: Tally) -> Tally:
-        return Tally(*(x + y for x, y in zip(astuple(self), astuple(other), strict=True)))
 
-
-class OperatorTrap(FloatingPointTrap):
+class OperatorTrap(PlacedTrap):
     """A trap within an operator. What the operator would have written is not written.
 
     Attributes
@@ -118,18 +112,8 @@ class OperatorTrap(FloatingPointTrap):
     """
 
     def __init__(self, trap: FloatingPointTrap, operator: str, module: str, backward: bool) -> None:
-        super().__init__(trap.flags, trap.operation, trap.index, trap.operands, trap.nan)
+        super().__init__(trap, place(operator, module, backward), operator, module, backward)
         self.operator, self.module, self.backward = operator, module, backward
-        self._message = f"{trap}, {place(operator, module, backward)}"
-
-    def __str__(self) -> str:
-        return self._message
-
-    def __repr__(self) -> str:
-        return f"{type(self).__name__}({self._message!r})"
-
-    def __reduce__(self) -> tuple[type, tuple[object, ...]]:
-        return type(self), (self.moved(self.index), self.operator, self.module, self.backward)
 
 
 def place(operator: str, module: str, backward: bool) -> str:
@@ -144,8 +128,12 @@ def check_environment(environment: object) -> None:
         raise TypeError(f"environment must be a softfloat.Environment or None, got {type(environment).__name__}")
 
 
-class Unit:
+class Unit(Runner):
     """What an emulation computes with."""
+
+    no_accumulator = ValueError  # of a TypeError PyTorch's operators would make one of their own, without the message
+    not_taken = UnsupportedArguments
+    uncounted = (*Runner.uncounted, multiplied)
 
     def __init__(
         self,
@@ -158,8 +146,7 @@ class Unit:
         quantising: Quantising | None = None,
         device: Device | None = None,
     ) -> None:
-        self._environment = environment
-        self._matmul, self._convolution = matmul, convolution
+        super().__init__(environment, matmul=matmul, convolution=convolution)
         self.recorder = recorder
         self.tallies: dict[str, Tally] | None = {} if count else None
         self.stable_statistics = stable_statistics
@@ -172,37 +159,10 @@ class Unit:
         self._replayed: Iterator[tuple[str, int]] | None
         self.begin()
 
-    @property
-    def environment(self) -> Environment:
-        """The one given, else the one in force."""
-        return self._environment or current_environment()
-
-    def accumulator(self, convolution: bool, fmt: Format) -> Accumulator:
-        """How products of operands in a format are summed."""
-        how, name = (self._convolution, "convolution") if convolution else (self._matmul, "matmul")
-        if how is None:
-            environment = self._environment or current_environment()
-            how, name = environment.accumulator, "the environment's accumulator"
-            if how is None:
-                drawn = environment.settings.for_format("float32").rounding.draws
-                return SINGLE_NEAREST if drawn else SINGLE
-        made = how if isinstance(how, Accumulator) else how(fmt)
-        if not isinstance(made, Accumulator):
-            # no TypeError: PyTorch's operators would turn it into one of their own, without the message
-            raise ValueError(f"{name} must return a softfloat.Accumulator, got {made!r} for {fmt}")
-        if made.inputs and fmt not in made.inputs:
-            accepted = ", ".join(x.name for x in made.inputs)
-            raise UnsupportedArguments(
-                f"{name} must take {fmt.name} tensors, and {made!r} takes {accepted}; a function from Format to "
-                "Accumulator may choose"
-            )
-        return made
-
-    def chosen_accumulator(self, convolution: bool, fmt: Format) -> Accumulator | None:
+    def chosen_accumulator(self, use: str, fmt: Format) -> Accumulator | None:
         """The one that was given, or the environment's; None where neither says anything."""
-        given = self._convolution if convolution else self._matmul
-        environment = self._environment or current_environment()
-        return None if given is None and environment.accumulator is None else self.accumulator(convolution, fmt)
+        silent = self._how[use] is None and self.environment.accumulator is None
+        return None if silent else self.accumulator(use, fmt)
 
     def where(self) -> tuple[str, str, bool]:
         """(operator, module, backward) now."""
@@ -213,32 +173,31 @@ class Unit:
 
         `raised`: flags, for each element, of what was computed elsewhere before; they are this operation's too.
         """
-        environment = self._environment or current_environment()
-        traps = int(environment.traps)  # type: ignore[arg-type]
+        environment = self.environment
+        counting = self.tallies is not None
+        each = bool(environment.traps) or counting
         streams = environment.streams
         stream, taken = self._numbered(function.__name__, environment) if self._again else (streams.take(), True)
         kept = self._copied(operands) if self.recorder is not None else ()
         result: Codes
         try:
-            if self.tallies is not None:
-                result, flags = self._counted(function, operands, environment, stream, options)
-            else:
-                result, flags = function(
-                    *operands, environment=environment, stream=stream, flags="each" if traps else "any", **options
-                )
+            result, flags, counts = self.computed(function, operands, environment, stream, options, each, counting)
         except BaseException:
             if taken:
                 streams.give_back(stream)
             raise
+        if self.tallies is not None:
+            _, module, backward = self.where()
+            within = f"{'backward' if backward else 'forward'} {module}".rstrip()
+            tally = Tally(*counted(result, flags, counts, Flags.OVERFLOW))
+            self.tallies[within] = self.tallies.get(within, Tally()) + tally
         if raised is not None:
-            each = traps or self.tallies is not None
             flags = flags | (raised if each else np.bitwise_or.reduce(raised, axis=None))
-        if not traps and self.recorder is None and self.tallies is None:
+        if not each and self.recorder is None:
             if flags:
                 environment.status.add(int(flags))
             return result
-        sums = any(isinstance(x, Accumulator) for x in operands)  # whose elements are not those of the result
-        self.raised(function.__name__, () if sums else operands, np.asarray(flags))
+        self.raised(function.__name__, operands, np.asarray(flags))
         if self.recorder is not None:
             operator, module, backward = self.where()
             name, kept_result = function.__name__, np.array(result)
@@ -247,14 +206,9 @@ class Unit:
             )
         return result
 
-    def raised(self, name: str, operands: tuple[Any, ...], flags: Codes) -> None:
-        """Flags of each element of a result, into the status; and a trap, where one is set."""
-        environment = self._environment or current_environment()
-        found, traps = int(np.bitwise_or.reduce(flags, axis=None)), int(environment.traps)  # type: ignore[arg-type]
-        environment.status.add(found)
-        if found & traps:
-            trap = first_trap(name, operands, flags, Flags(traps), environment.nan)
-            raise OperatorTrap(trap, *self.where())
+    def trapped(self, trap: FloatingPointTrap, *place: Any) -> FloatingPointTrap:
+        """A trap with its place."""
+        return OperatorTrap(trap, *self.where())
 
     @contextmanager
     def widening(self, narrow: bool) -> Iterator[bool]:
@@ -280,7 +234,7 @@ class Unit:
     ) -> Quantized:
         """One operand of a product, as an operation of its own number; its flags go to the report of it."""
         assert self.quantising is not None
-        environment = self._environment or current_environment()
+        environment = self.environment
         if operand.rounding.draws and environment.seed is None:
             raise UnsupportedArguments(
                 f"the recipe rounds the {role} of {product} at random and the environment has no seed; accepted: emulate(Environment(seed=...))"
@@ -362,29 +316,6 @@ class Unit:
             region.taken.append((name, stream))
         return stream, taken
 
-    def _counted(
-        self,
-        function: Callable[..., Any],
-        operands: tuple[Any, ...],
-        environment: Environment,
-        stream: int,
-        options: dict[str, Any],
-    ) -> tuple[Codes, Codes]:
-        """(codes, flags) of one function, whose tally is entered."""
-        assert self.tallies is not None
-        sums = any(isinstance(x, Accumulator) for x in operands) and function is not multiplied
-        more = {"count": True} if sums else {}
-        result, flags, *counts = function(
-            *operands, environment=environment, stream=stream, flags="each", **options, **more
-        )
-        overflowed = int(np.count_nonzero(flags & np.uint8(Flags.OVERFLOW)))
-        size = int(np.size(result))
-        swamped = [(size * x.additions, int(np.sum(x.swamped))) for x in counts] or [(0, 0)]
-        _, module, backward = self.where()
-        place = f"{'backward' if backward else 'forward'} {module}".rstrip()
-        self.tallies[place] = self.tallies.get(place, Tally()) + Tally(size, overflowed, *swamped[0])
-        return result, flags
-
     @staticmethod
     def _copied(operands: tuple[Any, ...]) -> tuple[Any, ...]:
         """Operands that no later operation changes: codes are views of tensors."""
@@ -396,7 +327,7 @@ class Unit:
             raise UnsupportedArguments(f"numbers beside {fmt} tensors must be real, got {x!r}")
         if isinstance(x, float) and math.isinf(x) and fmt.infinities:
             return np.asarray(fmt.inf_code | (fmt.sign_bit if x < 0 else 0), fmt.dtype)
-        environment = self._environment or current_environment()
+        environment = self.environment
         code, flags = constant(x, fmt, environment.settings)
         environment.status.add(flags)
         return code

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.functions import KEPT, TABLE_BITS
+from softfloat.bits.functions.values import KEPT
+from softfloat.bits.functions.ways import TABLE_BITS
 from softfloat.environments import Settings
 from softfloat.formats import Format, float32
 from softfloat.kernels.spec import CARRIER64, Rule

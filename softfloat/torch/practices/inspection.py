@@ -4,7 +4,7 @@ Nothing here computes with a tensor: values are copied or read as codes. Within 
 no flag raised, and a training that is looked at has the bits of one that is not.
 
 >>> import torch
->>> from softfloat.torch.inspection import Outfeed, gradient_statistics, print_tensor
+>>> from softfloat.torch.practices.inspection import Outfeed, gradient_statistics, print_tensor
 >>> x = torch.tensor([0.5, 2.0, 0.0, 2**-24], dtype=torch.float16, requires_grad=True)
 >>> print_tensor(x, "x").float().sum().backward()
 x: (4,) float16, 0 to 2, mean magnitude 0.625; 1 zero, 1 subnormal, 0 infinite, 0 NaN: 0.5 2 0 5.96046e-08

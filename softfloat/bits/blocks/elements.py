@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_scales import FLOAT32, Reals
+from softfloat.bits.blocks.scales import FLOAT32, Reals
 from softfloat.bits.numbers import to_integer
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options

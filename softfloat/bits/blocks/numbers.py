@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_codes import spread
-from softfloat.bits.block_scales import FLOAT32, Masks, Maxima, Reals
+from softfloat.bits.blocks.codes import spread
+from softfloat.bits.blocks.scales import FLOAT32, Masks, Maxima, Reals
 from softfloat.bits.codes import issnan
 from softfloat.bits.numbers import encode, source_codes
 from softfloat.formats import Format

@@ -9,10 +9,10 @@ from typing import Any, Literal, Unpack, overload
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_codes import BlockCodes, check_float32, check_tensor_scale, exact_float, scale_in_place
-from softfloat.bits.block_counts import BlockCounts, counts_of
-from softfloat.bits.block_elements import codes_of_signs, element_values, every_flag, fixed_codes, negative_zero
-from softfloat.bits.block_numbers import (
+from softfloat.bits.blocks.codes import BlockCodes, check_float32, check_tensor_scale, exact_float, scale_in_place
+from softfloat.bits.blocks.counts import BlockCounts, counts_of
+from softfloat.bits.blocks.elements import codes_of_signs, element_values, every_flag, fixed_codes, negative_zero
+from softfloat.bits.blocks.numbers import (
     INFINITE,
     SMALLEST_NORMAL,
     Layout,
@@ -23,7 +23,7 @@ from softfloat.bits.block_numbers import (
     maxima_of,
     signed_zeros,
 )
-from softfloat.bits.block_scales import (
+from softfloat.bits.blocks.scales import (
     FLOAT32,
     NO_TENSOR_SCALE,
     OVER_SIX_BOUND,

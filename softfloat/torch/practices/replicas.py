@@ -2,7 +2,7 @@
 
 >>> import torch
 >>> from softfloat import Environment
->>> from softfloat.torch.replicas import Replicas
+>>> from softfloat.torch.practices.replicas import Replicas
 >>> layer = torch.nn.Linear(8, 1, bias=False).half()
 >>> batches = torch.linspace(-1, 1, 64, dtype=torch.float16).reshape(2, 4, 8)
 >>> for stability in (True, False):

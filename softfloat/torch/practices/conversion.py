@@ -12,9 +12,9 @@ from torch.fx.node import map_aggregate
 from softfloat.recipes import Colouring, Recipe, as_recipe, colour, dump_used, recipe_from_environment
 from softfloat.recipes.graph import WIDE
 from softfloat.torch import private
-from softfloat.torch.autocast import DEVICES, TYPES, lists_in_force
 from softfloat.torch.operators.bridge import as_dtype
-from softfloat.torch.tracing import Operation, Program, Reference, trace
+from softfloat.torch.practices.autocast import DEVICES, TYPES, lists_in_force
+from softfloat.torch.practices.tracing import Operation, Program, Reference, trace
 
 __all__ = ["Converted", "convert"]
 

@@ -18,15 +18,15 @@ Stochastic rounding addresses an output by its place in an array in NHWC or HWIO
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from typing import Any, NamedTuple, Unpack
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from softfloat.accumulators import Accumulator
-from softfloat.bits.sums import Contraction, check_formats
-from softfloat.bits.windows import Geometry, Layout, Windows, shaped, spread
+from softfloat.bits.sums.products import Contraction, check_formats
+from softfloat.bits.sums.windows import Geometry, Layout, Windows, shaped, spread
 from softfloat.engine import Codes, Options, Problem, check_codes, dots, is_nan
 from softfloat.formats import Format
 
@@ -254,27 +254,57 @@ def _grids(windows: Codes, matrices: Codes, addend: Codes | None) -> list[Grid]:
 # -- public ----------------------------------------------------------------------------------------------------------
 
 
+class Keywords(Options, total=False):
+    """What convolutions and their gradients take beside operands; `conv2d` says what is accepted."""
+
+    stride: Any
+    padding: Any
+    dilation: Any
+    groups: int
+    layout: str
+    out_format: Format | str | None
+    count: bool
+
+
+DEFAULTS: dict[str, Any] = {
+    "stride": 1,
+    "padding": "valid",
+    "dilation": 1,
+    "groups": 1,
+    "layout": "NHWC",
+    "out_format": None,
+    "count": False,
+}
+
+
+def _opened(
+    function: Callable[..., Any], fmt: Any, accumulator: Accumulator, keywords: Keywords
+) -> tuple[Geometry, Layout, Contraction]:
+    """What a call's keywords say."""
+    given = {**KEYWORDS[function.__name__], **keywords}
+    geometry = Geometry(*map(given.pop, Geometry._fields))
+    axes = geometry.axes(1 if function is conv1d else 2)
+    out_format, count = given.pop("out_format"), given.pop("count")
+    return geometry, axes, Contraction(check_formats(fmt), accumulator, out_format, count, cast(Options, given))
+
+
 def _forward(
-    dimensions: int,
+    function: Callable[..., Any],
     inputs: Any,
     weights: Any,
     fmt: Any,
     accumulator: Accumulator,
     c: Any,
-    geometry: Geometry,
-    out_format: Format | str | None,
-    count: bool,
-    options: Options,
+    keywords: Keywords,
 ) -> Any:
-    axes = geometry.axes(dimensions)
-    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    geometry, axes, contraction = _opened(function, fmt, accumulator, keywords)
     first, second = contraction.formats
     x = _array(inputs, first, "inputs", axes.data)
     w = _array(weights, second, "weights", axes.weights)
     checked = geometry.over(x.shape, w.shape)
     chunk = contraction.accumulator.channel_group or max(checked.inputs, 1)
     length = -(-checked.inputs // chunk) * chunk * math.prod(checked.windows.kernel)
-    contraction.only(length, c, out_format, f"conv{dimensions}d")
+    contraction.only(length, c, keywords.get("out_format"), function.__name__)
     return _convolve(
         contraction,
         Operand(with_axes(x, axes.data, "NHWC"), first, "inputs"),
@@ -293,15 +323,7 @@ def conv1d(
     fmt: Any,
     accumulator: Accumulator,
     c: Any = None,
-    *,
-    stride: Any = 1,
-    padding: Any = "valid",
-    dilation: Any = 1,
-    groups: int = 1,
-    layout: str = "NWC",
-    out_format: Format | str | None = None,
-    count: bool = False,
-    **options: Unpack[Options],
+    **keywords: Unpack[Keywords],
 ) -> Any:
     """`conv2d` with one spatial axis: inputs (N, W, C) and weights (W, I, O), or with "NCW" (N, C, W) and (O, I, W).
 
@@ -311,8 +333,7 @@ def conv1d(
     >>> [hex(x) for x in codes.ravel()]  # 1*1 + 2*2, 2*1 + 1*2
     ['0x4500', '0x4400']
     """
-    geometry = Geometry(stride, padding, dilation, groups, layout)
-    return _forward(1, inputs, weights, fmt, accumulator, c, geometry, out_format, count, options)
+    return _forward(conv1d, inputs, weights, fmt, accumulator, c, keywords)
 
 
 def conv2d(
@@ -321,15 +342,7 @@ def conv2d(
     fmt: Any,
     accumulator: Accumulator,
     c: Any = None,
-    *,
-    stride: Any = 1,
-    padding: Any = "valid",
-    dilation: Any = 1,
-    groups: int = 1,
-    layout: str = "NHWC",
-    out_format: Format | str | None = None,
-    count: bool = False,
-    **options: Unpack[Options],
+    **keywords: Unpack[Keywords],
 ) -> Any:
     """Convolution without flipping the kernel, as neural networks have it, each output summed by an accumulator.
 
@@ -390,8 +403,7 @@ def conv2d(
     >>> [[hex(x) for x in row] for row in codes[0, :, :, 0]]  # 4, 6 and 9
     [['0x4400', '0x4600', '0x4400'], ['0x4600', '0x4880', '0x4600'], ['0x4400', '0x4600', '0x4400']]
     """
-    geometry = Geometry(stride, padding, dilation, groups, layout)
-    return _forward(2, inputs, weights, fmt, accumulator, c, geometry, out_format, count, options)
+    return _forward(conv2d, inputs, weights, fmt, accumulator, c, keywords)
 
 
 def conv2d_input_gradient(
@@ -401,15 +413,7 @@ def conv2d_input_gradient(
     fmt: Any,
     accumulator: Accumulator,
     c: Any = None,
-    *,
-    stride: Any = 1,
-    padding: Any = "valid",
-    dilation: Any = 1,
-    groups: int = 1,
-    layout: str = "NHWC",
-    out_format: Format | str | None = None,
-    count: bool = False,
-    **options: Unpack[Options],
+    **keywords: Unpack[Keywords],
 ) -> Any:
     """The gradient of `conv2d` for its inputs: a convolution of the gradient, zeros between and around, with the flipped kernel.
 
@@ -432,9 +436,7 @@ def conv2d_input_gradient(
     fastest, or in groups of channels as in `conv2d`. Where `stride` left an input out, and beyond the edges, the
     gradient is +0; all these products enter the accumulator.
     """
-    geometry = Geometry(stride, padding, dilation, groups, layout)
-    axes = geometry.axes(2)
-    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    geometry, axes, contraction = _opened(conv2d_input_gradient, fmt, accumulator, keywords)
     first, second = contraction.formats
     g = _array(gradient, first, "gradient", axes.data)
     w = _array(weights, second, "weights", axes.weights)
@@ -463,15 +465,7 @@ def conv2d_weight_gradient(
     fmt: Any,
     accumulator: Accumulator,
     c: Any = None,
-    *,
-    stride: Any = 1,
-    padding: Any = "valid",
-    dilation: Any = 1,
-    groups: int = 1,
-    layout: str = "NHWC",
-    out_format: Format | str | None = None,
-    count: bool = False,
-    **options: Unpack[Options],
+    **keywords: Unpack[Keywords],
 ) -> Any:
     """The gradient of `conv2d` for its weights: each a sum over all windows that the weight had a part in.
 
@@ -495,9 +489,7 @@ def conv2d_weight_gradient(
     k is image, output row, output column, columns fastest. Products with padding enter the accumulator. There are no
     groups of channels to fill up: k has no channels.
     """
-    geometry = Geometry(stride, padding, dilation, groups, layout)
-    axes = geometry.axes(2)
-    contraction = Contraction(check_formats(fmt), accumulator, out_format, count, options)
+    geometry, axes, contraction = _opened(conv2d_weight_gradient, fmt, accumulator, keywords)
     first, second = contraction.formats
     x = _array(inputs, first, "inputs", axes.data)
     g = _array(gradient, second, "gradient", axes.data)
@@ -513,3 +505,7 @@ def conv2d_weight_gradient(
     addend = None if start is None else with_axes(start, axes.weights, "HWIO")
     stack = turned, matrix.transpose(1, 0, 2), addend
     return _contract(contraction, stack, shape, axes.weights, "HWIO", [data, other])
+
+
+KEYWORDS = dict.fromkeys(__all__, DEFAULTS) | {"conv1d": {**DEFAULTS, "layout": "NWC"}}
+"""Function -> what its keywords stand at."""

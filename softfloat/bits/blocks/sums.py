@@ -14,15 +14,15 @@ import numpy as np
 from softfloat import engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits.arithmetic import add, mul
-from softfloat.bits.block_codes import BlockCodes, spread
-from softfloat.bits.block_scales import values_of
-from softfloat.bits.numbers import convert, encode
-from softfloat.bits.scaled_ways import (
+from softfloat.bits.blocks.codes import BlockCodes, spread
+from softfloat.bits.blocks.scales import values_of
+from softfloat.bits.blocks.ways import (
     Reals,
     flattened,
     serves_values,
 )
-from softfloat.bits.sums import Contraction, check_accumulator, matmul, vecdot
+from softfloat.bits.numbers import convert, encode
+from softfloat.bits.sums.products import Contraction, check_accumulator, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.engine import Codes, Options
 from softfloat.engine.block_units import leading_power

@@ -1,7 +1,7 @@
 """Loss scales and the optimisers' settings: divide the learning rate, scale epsilon, see what vanishes, find the largest scale.
 
 >>> import torch
->>> from softfloat.torch.tuning import check_hyperparameters, scale_hyperparameters
+>>> from softfloat.torch.practices.tuning import check_hyperparameters, scale_hyperparameters
 >>> layer = torch.nn.Linear(2, 1).half()
 >>> optimiser = torch.optim.Adam(layer.parameters())
 >>> for finding in check_hyperparameters(optimiser):

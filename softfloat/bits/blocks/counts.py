@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.block_codes import BlockCodes
-from softfloat.bits.block_elements import element_values
-from softfloat.bits.block_numbers import Layout, magnitude_bits
-from softfloat.bits.block_scales import Masks, values_of
+from softfloat.bits.blocks.codes import BlockCodes
+from softfloat.bits.blocks.elements import element_values
+from softfloat.bits.blocks.numbers import Layout, magnitude_bits
+from softfloat.bits.blocks.scales import Masks, values_of
 from softfloat.engine import Codes
 from softfloat.status import Flags
 

@@ -1,7 +1,7 @@
 """Gradients summed over micro-batches in buffers of a dtype of their own.
 
 >>> import torch
->>> from softfloat.torch.accumulation import GradientAccumulation
+>>> from softfloat.torch.practices.accumulation import GradientAccumulation
 >>> weight = torch.nn.Parameter(torch.ones(1, dtype=torch.float16))
 >>> accumulation = GradientAccumulation([weight], average=False)
 >>> for gradient in (2048.0, 1.0, 1.0):  # whose sum in half is 2048

@@ -41,10 +41,10 @@ from torch import nn
 
 from softfloat.checks import check_choice, check_count, check_switch
 from softfloat.environments import Environment
-from softfloat.torch import amp
-from softfloat.torch.amp import TrainingStep, TrainOneStepWithLossScale, auto_mixed_precision, loss_of
-from softfloat.torch.metrics import Loss, Metric, by_name
 from softfloat.torch.operators.unit import check_environment
+from softfloat.torch.practices import amp
+from softfloat.torch.practices.amp import TrainingStep, TrainOneStepWithLossScale, auto_mixed_precision, loss_of
+from softfloat.torch.practices.metrics import Loss, Metric, by_name
 
 __all__ = ["Callback", "CallbackParameters", "InvalidLossError", "LossMonitor", "Model", "RunContext"]
 

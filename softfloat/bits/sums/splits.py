@@ -11,7 +11,7 @@ from softfloat.accumulators.splits import Split
 from softfloat.bits.arithmetic import add, mul, sub
 from softfloat.bits.codes import isnan
 from softfloat.bits.numbers import convert, encode
-from softfloat.bits.sums import matmul
+from softfloat.bits.sums.products import matmul
 from softfloat.checks import check_kind
 from softfloat.engine import Options, as_environment, check_codes
 from softfloat.engine.options import refuse_undrawn

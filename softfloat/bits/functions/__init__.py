@@ -1,0 +1,1 @@
+"""Mathematical functions of codes, correctly rounded. `softfloat.bits` offers them."""
