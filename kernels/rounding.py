@@ -20,7 +20,8 @@ the random number.
 Faster ways restate these roundings, each held against them by tests: in `fast` the half_, bfloat16_ and narrow_
 functions; in `drawn_conversions` those of its table DRAWN; in `blocks` the carried_ and half_ functions and what
 `elementwise_drawn` adds; in `values` all of it, from float to float; in `singles` those of TO_SINGLE; in `steps`
-ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and what `one_by_one` has of float32, and the steps in which the CPU rounds (single_fma_step, single_mul_add_step, exact_step).
+ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and the steps in which the CPU rounds (exact_step); in `one_by_one`
+rounded_single, drawn_single and either.
 """
 
 import numpy as np
