@@ -121,10 +121,11 @@ ABSORBING = {"half", "bfloat16"}
 """Of these, the ones that make an infinity of an overflow by themselves."""
 
 
-def away_from_ties(y):
-    """The nearest integer, of two the one farther from zero."""
-    half = (y.bits() & SIGN | 0x3F000000).floats()
-    return (y + half).truncated()
+def nearest_integer(x, tied_up=True):
+    """The nearest integer, of two the upper or the lower one."""
+    n = x.floored()
+    rest = x - n
+    return ((rest >= 0.5) if tied_up else (rest > 0.5)).choose(n + 1.0, n)
 
 
 def odd_neighbour(y):
@@ -138,7 +139,9 @@ TO_INTEGER = {
     "toward_zero": lambda y: y.truncated(),
     "toward_positive": lambda y: y.ceiled(),
     "toward_negative": lambda y: y.floored(),
-    "nearest_away": away_from_ties,
+    "nearest_away": lambda y: nearest_integer(y.magnitude()).with_sign(y),
+    "nearest_zero": lambda y: nearest_integer(y.magnitude(), False).with_sign(y),
+    "nearest_up": lambda y: nearest_integer(y).with_sign(y),
     "to_odd": odd_neighbour,
 }
 
@@ -166,9 +169,16 @@ def odd_bits(tile, s):
     return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
 
 
-def tied_bits(tile, s):
-    """To nearest, ties away from zero."""
-    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
+def carried(tile, s, rounding="nearest_away"):
+    """The bits of a number and half of what is taken away: what carries goes up. Of ties that do not, one less is added."""
+    bits = s.bits()
+    more = {"nearest_zero": -1, "nearest_up": bits >> 31}.get(rounding, 0)
+    return bits + tile.integer("tie") + more
+
+
+def tied_bits(rounding):
+    """To nearest, other ties than to even."""
+    return lambda tile, s: (carried(tile, s, rounding) & ~tile.integer("below")).floats()
 
 
 BY_BITS = {
@@ -176,7 +186,7 @@ BY_BITS = {
     "toward_positive": moved_bits(True),
     "toward_negative": moved_bits(False),
     "to_odd": odd_bits,
-    "nearest_away": tied_bits,
+    **{name: tied_bits(name) for name in ("nearest_away", "nearest_zero", "nearest_up")},
 }
 """In all modes but nearest even, where no result is tiny and inexact."""
 
@@ -204,12 +214,13 @@ class Manner(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """How a stage rounds stochastically, as far as code hangs on it."""
+    """How a stage that draws rounds, as far as code hangs on it."""
 
     saturate: bool = False  # overflows become the largest number
     daz: bool = False
     ftz: bool = False
     wide: bool = False  # as Manner's
+    either: bool = False  # one bit takes up whatever is not exact: s comes to odd, without an error
 
     @property
     def slots(self):
@@ -383,6 +394,8 @@ def drawn(tile, s, error, noise, state, options, watchful):
     n = y.floored()
     fraction = y - n
     late, lost = noise, fraction.bits()
+    if options.either:
+        fraction = fraction.nonzero().choose(fraction.all_of(0.5), fraction)
     if error is not None:
         outward = (error.bits() ^ (s.bits() & SIGN)).floats()
         late = outward.fused(per_quantum, noise.floats())

@@ -240,7 +240,6 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
 
 
 WHOLE = TO_INTEGER | {
-    "nearest_away": lambda y: (y + y.all_of(0.5).with_sign(y)).truncated(),
     "to_odd": lambda y: odd_whole(y.truncated(), y),
 }
 """Whole numbers of float64, by the modes of stores."""

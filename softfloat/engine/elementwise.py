@@ -470,7 +470,8 @@ def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[
         loop = singles().elementwise(operation, job.rule.rounding.name.lower(), job.each)
         return lambda job: _blocks_work(job, loop, (), way(job))
     if _draws_singles(job):
-        return lambda job: _blocks_work(job, drawn_singles().elementwise_drawn(operation, job.each), (), way(job))
+        loop = drawn_singles().elementwise_drawn(operation, job.each, job.rule.rounding is Rounding.UP_OR_DOWN)
+        return lambda job: _blocks_work(job, loop, (), way(job))
     serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
     if not serves or job.codes.size < blocks().BLOCK:
         return way
@@ -722,7 +723,7 @@ def quick() -> bool:
 @lru_cache(maxsize=4096)
 def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: Rule) -> str:
     """The faster way that serves this case; empty if none does."""
-    stochastic = rule.rounding.draws
+    stochastic = rule.rounding is Rounding.STOCHASTIC
     ordinary = (stochastic or rule.rounding is Rounding.NEAREST_EVEN) and rule.nan in ("canonical", "riscv")
     ordinary = ordinary and rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN
     ordinary = ordinary and rule.restated

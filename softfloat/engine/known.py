@@ -65,7 +65,7 @@ def narrow_numbers(site: Site) -> Any:
         per_quantum=(2 * 127 + fmt.mantissa_bits) << 23 if by_quanta else 0,
         sliver=_single_bits(fmt.tiny - fmt.smallest_subnormal / 2) if fmt.emin >= SCALED_NORMAL else 0,
         below=(1 << taken) - 1,
-        tie=1 << (taken - 1) if rule.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY) else 0,
+        tie=1 << (taken - 1) if rule.rounding.nearest else 0,
         noise_up=max(taken - 16, 0),
         noise_down=max(16 - taken, 0),
         noise_unit=1 << max(taken - 16, 0),

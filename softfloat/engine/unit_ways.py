@@ -334,11 +334,11 @@ def _stored(planned: Program, result: str) -> _Stored | None:
     rule = store.rule
     if store.format.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN and result == "cut":
         return None if rule.daz or rule.ftz else _Stored(1, "", False)  # it holds what is stored
-    draws, nearest = rule.rounding.draws, rule.rounding is Rounding.NEAREST_EVEN
+    draws, nearest = rule.rounding is Rounding.STOCHASTIC, rule.rounding is Rounding.NEAREST_EVEN
     after = rule.tininess is Tininess.AFTER
     if store.format.spec != FLOAT16 or (nearest and not available()[1]) or (draws and not after):
         return None
-    if not overflow_serves(store, planned.policy):
+    if rule.rounding is Rounding.UP_OR_DOWN or not overflow_serves(store, planned.policy):
         return None
     if result == "half" or planned.length % how.store_every or how.store_every > LONGEST:
         return None

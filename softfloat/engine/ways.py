@@ -359,7 +359,7 @@ class Drawn(Generated):
         narrow = fmt != FLOAT32  # of which nothing is subnormal, and nothing overflows
         return descriptions().Stage(
             family="half" if fmt == FLOAT16 else "narrow" if narrow else "float32",
-            rounding=descriptions().STOCHASTIC,
+            rounding=rule.rounding.name.lower(),
             noted=narrow and rule.overflow is Overflow.SATURATE,
             daz=narrow and rule.daz,
             ftz=narrow and rule.ftz,
