@@ -47,7 +47,7 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide wide_blocks | accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | "
+    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks | drawn_singles vectors | singles  gathered lanes | noise steps | "
     "one_by_one | quick_steps | "
     "counting_steps unit_panels | loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
