@@ -24,7 +24,7 @@ FLAG_BITS = 5
 FARTHEST = 450  # binades from 1 of ordinary operands; of fma, whose error has two products' length, half as many
 LOWEST = np.int64(1023 - 2 * FARTHEST)  # exponent field of the least result
 SPLITTER = 134217729.0
-MAGNITUDE, FRACTION = np.int64((1 << 63) - 1), np.int64((1 << 52) - 1)
+MAGNITUDE, FRACTION, LARGEST = np.int64((1 << 63) - 1), np.int64((1 << 52) - 1), np.int64(0x7FEFFFFFFFFFFFFF)
 DRAWN = 16  # random bits that are looked at
 
 
@@ -313,7 +313,7 @@ def _block(operation, mode, double):
                 kept = rounded(toward, (toward >> drop) & 1, lost, negative, dropped) >> drop
                 lost |= np.int64((toward & dropped) != 0)
             kept -= rebase
-            unusual |= trouble | (magnitude - lowest) | (target.largest - kept)
+            unusual |= trouble | (magnitude - lowest) | (LARGEST - magnitude) | (target.largest - kept)
             codes[i] = kept | (target.sign if negative else 0)
             seen |= lost
             flags[i] = lost

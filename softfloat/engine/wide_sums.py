@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise
+from softfloat.engine import elementwise, wide_products
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import widened
 from softfloat.engine.draws import Draw, rounding_bits
@@ -61,9 +62,14 @@ class _Grid:
         self.planned, self.key, self.stream, self.shape = planned, key, stream, shape
         self.flags = np.zeros(shape, np.uint8)
         self.steps: Counter[int] = Counter()
-        rows = np.arange(int(np.prod(shape[:-1])))[:, np.newaxis]
-        numbers = problem.index + rows * problem.row_stride + np.arange(shape[-1]) * problem.column_stride
-        self.numbers = numbers.reshape(-1).astype(np.uint64)
+        self._problem = problem
+
+    @cached_property
+    def numbers(self) -> Codes:
+        """Those of outputs, as random numbers lie."""
+        problem, rows = self._problem, np.arange(int(np.prod(self.shape[:-1])))[:, np.newaxis]
+        numbers = problem.index + rows * problem.row_stride + np.arange(self.shape[-1]) * problem.column_stride
+        return flattened(numbers.astype(np.uint64))
 
     def zero(self) -> _Number:
         """+0."""
@@ -119,6 +125,12 @@ def run(
     shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
     grid = _Grid(problem, planned, key, stream, shape)
     total = grid.begun(problem.c)
+    if not (cumulative or problem.paired) and wide_products.serves(planned):
+        found = wide_products.run(planned, a, b, None if problem.c is None else total.values)
+        if found is not None:
+            grid.flags |= found[1]
+            _deliver(planned, grid, _Number(found[0], found[0]), results, True)
+            return
 
     def factors(k: int) -> tuple[Codes, Codes]:
         if problem.paired:
@@ -159,8 +171,7 @@ def run(
                 results.codes[k], results.flags[k] = total.codes, grid.flags
     if cumulative:
         return
-    codes, flags = _delivered(planned, grid, total)
-    results.codes[...], results.flags[...] = (x.reshape(results.codes.shape) for x in (codes, flags))
+    _deliver(planned, grid, total, results)
 
 
 def _in_pairs(
@@ -185,14 +196,14 @@ def _in_pairs(
     return add(sums[0][1], c) if has_c else sums[0][1]
 
 
-def _delivered(planned: Program, grid: _Grid, total: _Number) -> tuple[Codes, Codes]:
+def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results, finite: bool = False) -> None:
     """Sums in the output's format, and all their flags. A sum is quiet: a signalling NaN is the addend of no products."""
     partials, entry = planned.partials, planned.entry._replace(daz=False)
-    signals = is_signalling(total.codes, partials)
-    if np.any(signals):
+    signals = finite or is_signalling(total.codes, partials)
+    if not finite and np.any(signals):
         quiet, _ = elementwise.settled("convert", [total.values], FLOAT64, partials, entry._replace(conversion=True))
         codes = np.where(signals, quiet, total.codes)
         total = _Number(codes, widened(codes, partials, planned.entry.daz))
     if planned.converts:
         total = grid.done(dots().RESULT, "convert", total.values)
-    return total.codes, grid.flags
+    results.codes[...], results.flags[...] = (x.reshape(results.codes.shape) for x in (total.codes, grid.flags))

@@ -321,7 +321,7 @@ SHORTER_BLOCKS = {
     "nearest_away": ("mul",),
     "toward_zero": ("add",),
     "toward_positive": ("div",),
-    "toward_negative": ("convert",),
+    "toward_negative": ("convert", "div"),
     "to_odd": ("mul",),
     "stochastic": ("add", "fma"),
 }
@@ -339,6 +339,7 @@ def assert_blocks(names: tuple[str, ...], fmt: Format, mode: str, monkeypatch: p
     x[:128], x[128:384] = 2.0 ** random.integers(0, 3, 128), np.round(x[128:384])
     z = np.where(random.random(4096) < 0.5, -x * y * (1 + 2.0 ** -random.integers(1, 60, 4096)), y)
     x[1024:1030], y[2048:2052] = (0.0, 5e-324, 1e308, -1e-200, np.inf, np.nan), (1e300, -0.0, 2.0**-1060, -1e308)
+    x[3000:3002], y[3000:3002] = (0.0, -3.0), 0.0
     a, b, c, positive = (bits.encode(numbers, fmt)[0] for numbers in (x, y, z, np.abs(x)))
     doubles = x.view(np.uint64)
     options = [{"seed": 1}, {"seed": 2, "sr_bits": 8}, {"sr_bits": 52, "random_bits": 0}]
@@ -362,8 +363,12 @@ def test_blocks_of_ordinary_numbers_have_the_same_bits(mode: str, monkeypatch: p
 
 @pytest.mark.parametrize("mode", SHORTER_BLOCKS)
 def test_blocks_of_shorter_formats_have_the_same_bits(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 52 bits and of 11; of codes of 32 bits; of few exponents, which overflow and underflow among ordinary numbers."""
-    for fmt in (Format("e11m51", 11, 51), Format("e11m40", 11, 40), Format("e9m10", 9, 10), Format("e6m36", 6, 36)):
+    """Of 52 bits and of 11; of codes of 16 bits; of few exponents, which overflow and underflow among ordinary numbers.
+
+    -NaN, rounded to two bits and down, is carried beyond 64 bits.
+    """
+    drawn = (Format(f"e{e}m{m}", e, m) for e, m in ((11, 51), (11, 40), (9, 10), (6, 36), (11, 1)))
+    for fmt in drawn:
         assert_blocks(SHORTER_BLOCKS[mode], fmt, mode, monkeypatch)
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import both, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -120,6 +121,25 @@ def test_float64_in_order_is_numpys() -> None:
     for k in range(40):
         total = total + a[:, k, None] * b[k]
     assert (codes.view(np.float64) == total).all()
+
+
+@pytest.mark.parametrize("how", [fma(float64), mul_add(float64)], ids=repr)
+def test_tiles_in_registers_have_the_same_bits(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole tiles and parts of them; exact sums beside inexact ones; what begins sums; what is left to the integers: 2^-1060, infinity."""
+    random = np.random.default_rng(6)
+    for shape, magnitude in (((17, 9, 50), 1.0), ((3, 5, 4, 30), 2.0**200), ((2, 300, 3), 2.0**-220), ((1, 0, 5), 1.0)):
+        *many, rows, length, columns = shape
+        a, b = random.standard_normal((*many, rows, length)), random.standard_normal((*many, length, columns))
+        a[..., 0, :], b[..., 0] = np.round(a[..., 0, :] * 8), np.round(b[..., 0] * 8)
+        a[..., ::3] = -a[..., ::3][..., ::-1]
+        for odd in (None, 0.0, 2.0**-1060, np.inf):
+            x, y = a * magnitude, b * magnitude
+            if odd is not None:
+                x[..., -1, length // 2 :] = odd
+            start = np.round(random.standard_normal((*many, rows, columns)) * 4).view(np.uint64)
+            for c in (None, start):
+                x_, y_ = x.view(np.uint64), y.view(np.uint64)
+                same(both(monkeypatch, lambda x=x_, y=y_, c=c: bits.matmul(x, y, float64, how, c)))
 
 
 def test_batches_and_broadcast_operands() -> None:
