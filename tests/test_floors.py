@@ -47,7 +47,7 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks | drawn_singles vectors | singles wide_products gathered lanes | "
+    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks wide_exact | drawn_singles vectors | singles wide_products gathered lanes | "
     "noise steps | one_by_one | quick_steps | "
     "counting_steps unit_panels | loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "

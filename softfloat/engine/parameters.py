@@ -54,6 +54,14 @@ def wide_products() -> ModuleType:
 
 
 @cache
+def wide_exact() -> ModuleType:
+    """Exact sums of wide formats, likewise."""
+    from softfloat.kernels import wide_exact as module
+
+    return module
+
+
+@cache
 def singles() -> ModuleType:
     """Operations on float32 that the CPU rounds, likewise."""
     from softfloat.kernels import singles as module

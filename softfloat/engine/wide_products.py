@@ -1,4 +1,4 @@
-"""Matrix products of float64, summed in order to nearest, by the CPU's own operations: laid out in panels for `kernels.wide_products`."""
+"""Sums of wide formats by loops of their own: exact ones, and matrix products of float64 to nearest by the CPU's operations, laid out in panels."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import numpy as np
 
 from softfloat.engine import elementwise, tiling
 from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.parameters import dots, wide_products
-from softfloat.engine.programs import Program
+from softfloat.engine.parameters import dots, numbers, wide_exact, wide_products
+from softfloat.engine.programs import Program, Site
 from softfloat.engine.threads import share_units
 from softfloat.environments import Rounding
-from softfloat.kernels.spec import FLOAT64
+from softfloat.kernels.spec import CARRIER64, FLOAT64
 
 
 def serves(planned: Program) -> bool:
@@ -60,3 +60,25 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
 
     share_units(len(left) * len(right), work, known.ROWS * known.COLUMNS * length)
     return sums[:rows, :columns].view(np.uint64), inexact[:rows, :columns]
+
+
+def exact(site: Site, a: Codes, b: Codes, c: Codes, paired: bool, bits: Codes) -> tuple[Codes, Codes, Codes]:
+    """(codes, flags, whether products add anything) of exact sums of codes of float64, each rounded once; `bits` are random ones."""
+    if a.ndim > 2:
+        parts = bits.reshape(len(a), -1) if bits.size else [bits] * len(a)
+        many = [exact(site, x, y, z, paired, some) for x, y, z, some in zip(a, b, c, parts, strict=True)]
+        codes, flags, adds = (np.stack(x) for x in zip(*many, strict=True))
+        return codes, flags, adds
+    rows, columns = (np.ascontiguousarray(x).view(np.int64) for x in (a.T if paired else a, b.T))
+    size, start = c.size, flattened(c).view(np.int64)
+    codes, flags, adds = np.empty(size, np.int64), np.empty(size, np.uint8), np.empty(size, np.bool_)
+    known = numbers(FLOAT64, site.format.spec, site.rule._replace(daz=False), CARRIER64, wide=True)
+    loop = wide_exact().sums()
+
+    def work(first: int, last: int) -> int:
+        loop(rows, columns, start, paired, codes, flags, adds, *known, bits, site.width, first, last)
+        return 0
+
+    share_units(size, work, rows.shape[1])
+    made = codes.view(np.uint64).astype(site.format.dtype)
+    return made.reshape(c.shape), flags.reshape(c.shape), adds.reshape(c.shape)

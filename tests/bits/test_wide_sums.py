@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -30,6 +31,7 @@ def accumulators(draw: st.DrawFn) -> tuple[Accumulator, Oracle]:
     """An accumulator and what the oracle makes of (a, b, formats, c, options)."""
     fmt, other = draw(st.sampled_from([float64, E11M23, E8M40])), draw(st.sampled_from([float64, float32, float16]))
     length, count = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    method = draw(st.sampled_from(["kahan", "neumaier", "two_term"]))
     found: list[tuple[Accumulator, Oracle]] = [
         (fma(fmt), lambda a, b, f, c, **o: dots.fma(a, b, f, fmt, c, **o)),
         (mul_add(fmt), lambda a, b, f, c, **o: dots.mul_add(a, b, f, fmt, c, **o)),
@@ -39,6 +41,8 @@ def accumulators(draw: st.DrawFn) -> tuple[Accumulator, Oracle]:
             chunked(length, other, fmt),
             lambda a, b, f, c, **o: dots.chunked(a, b, f, length, other, fmt, c, **o),
         ),
+        (exact(fmt), lambda a, b, f, c, **o: dots.exact(a, b, f, fmt, c, **o)),
+        (compensated(fmt, method), lambda a, b, f, c, **o: dots.compensated(a, b, f, fmt, method, c, **o)),
     ]
     return draw(st.sampled_from(found))
 
@@ -153,26 +157,81 @@ def test_batches_and_broadcast_operands() -> None:
     assert (rows == bits.matmul(a, b, float64, fma(float64))[0][:, 0, 0]).all()
 
 
+@PLENTY
+@given(st.data(), st.lists(st.integers(-1074, 971), min_size=2, max_size=12), st.booleans())
+def test_exact_sums_of_the_whole_range(data: st.DataObject, exponents: list[int], cancels: bool) -> None:
+    """Products from 2^-2148 to 2^1995, what is left of them after others cancel, and their sign."""
+    significand = st.integers(-(2**53) + 1, 2**53 - 1)
+    a, b = ([data.draw(significand) * Fraction(2) ** e for e in exponents] for _ in range(2))
+    if cancels:
+        a, b = [*a, *a[::-1], Fraction(1)], [*b, *(-x for x in b[::-1]), Fraction(1, 2**1074)]
+    x, y = (bits.encode(z, float64)[0] for z in (a, b))
+    for options in ({}, {"rounding": "toward_negative"}, {"rounding": "to_odd"}):
+        found = bits.vecdot(x, y, float64, exact(float64), **options)
+        expected = dots.exact(x.tolist(), y.tolist(), (float64, float64), float64, None, **options)
+        assert (int(found[0]), int(found[1])) == expected
+
+
+@pytest.mark.parametrize("given", [{}, {"rounding": "stochastic", "seed": 5}, {"rounding": "toward_zero"}], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [
+        fma,
+        mul_add,
+        pairwise,
+        exact,
+        compensated,
+        lambda fmt: compensated(fmt, "neumaier"),
+        lambda fmt: compensated(fmt, "two_term"),
+        lambda fmt: in_chains(2, fmt),
+        lambda fmt: chunked(5, fmt, fmt),
+    ],
+)
+def test_counts_are_those_of_half_in_a_format_with_more_exponents(
+    make: Callable[[Format], Accumulator], given: dict[str, Any]
+) -> None:
+    """Sums in the middle of half's range: the same partials, which the plain loop counts."""
+    more = Format("e9m10", 9, 10)
+    random = np.random.default_rng(8)
+    a, b = random.standard_normal((3, 24)) * 16, random.standard_normal((24, 5)) * 16
+    a[:, ::4] *= 2.0**-9
+    a[1, 3:], b[:, 1] = 0.0, 1.0
+    a[2, :12] = 300.0
+    a[1] *= 2.0**-10
+    c = np.zeros((3, 5))
+    c[1] = 1024.0
+    of_half, of_more = (
+        bits.matmul(
+            *(bits.encode(x, float16)[0] for x in (a, b)),
+            float16,
+            make(fmt),
+            bits.encode(c, fmt)[0],
+            count=True,
+            **given,
+        )
+        for fmt in (float16, more)
+    )
+    assert (bits.decode(of_half[0], float16) == bits.decode(of_more[0], more)).all()
+    for name in ("additions", "overflowed", "inexact", "swamped", "smallest", "largest"):
+        assert np.all(getattr(of_half[2], name) == getattr(of_more[2], name)), name
+    assert "seed" in given or np.any(of_more[2].swamped)
+
+
 @pytest.mark.parametrize(
     ("how", "word"),
     [
         (fma(float64).replace(block=2, name="two"), "blocks of several products"),
-        (mul_add(float64).replace(compensation="kahan", name="kahan"), "compensation"),
-        (chunked(2, pairwise(float16), float64), "segments of chains or pairs"),
-        (exact(float32), "blocks of several products"),
+        (chunked(2, pairwise(float16), float64), "segments of anything but sums in order"),
     ],
 )
 def test_other_accumulators_are_refused(how: Accumulator, word: str) -> None:
     one = float64.one_code
     with pytest.raises(ValueError, match=word):
         bits.vecdot([one, one], [one, one], float64, how)
-    with pytest.raises(ValueError, match="counts"):
-        bits.vecdot([one, one], [one, one], float64, fma(float64), count=True)
+    with pytest.raises(ValueError, match="cumulative sums of anything but"):
+        bits.cumsum([one, one], float64, compensated(float64))
 
 
 def test_presets_that_serve_no_wide_format_say_so() -> None:
-    for make in (exact, compensated):
-        with pytest.raises(ValueError, match="float64 has 11 and 53"):
-            make(float64)
     with pytest.raises(ValueError, match="fmt must be 'float16'"):
         bits.vecdot([1], [1], float64, tensor_core("H100"))
