@@ -398,8 +398,8 @@ def test_functions_and_other_doors_refuse_by_name() -> None:
         bits.add(one, one, float64, projection="p3109")
     with pytest.raises(ValueError, match="the explorer takes formats of at most 8"):
         exploration.start("float64")
-    with pytest.raises(ValueError, match="vectors of mul takes formats of at most 8"):
-        resolve("mul", Format("e11m20", 11, 20))
+    with pytest.raises(ValueError, match="vectors of vecdot takes formats of at most 8"):
+        resolve("vecdot", Format("e11m20", 11, 20), accumulator="fma('float32')")
 
 
 def test_numpy_and_python_numbers_stay_weak() -> None:
