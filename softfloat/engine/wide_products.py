@@ -16,7 +16,7 @@ from softfloat.kernels.spec import CARRIER64, FLOAT64
 def serves(planned: Program) -> bool:
     """Whether the CPU rounds as this sum does, where nothing is tiny and nothing overflows."""
     how, stages = planned.accumulator, dots()
-    in_order = not (how.tree or how.reduction) and how.chains == 1
+    in_order = not (how.tree or how.reduction or how.compensation) and how.chains == how.block == 1
     sites = [planned.sites[n] for n in (stages.RUNNING, stages.PRODUCT) if n in planned.sites]
     nearest = all(x.format.spec == FLOAT64 and x.rule.rounding is Rounding.NEAREST_EVEN for x in sites)
     return elementwise.quick() and in_order and nearest and (how.product is not None or wide_products().SERVES_FUSED)

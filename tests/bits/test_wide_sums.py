@@ -146,6 +146,25 @@ def test_tiles_in_registers_have_the_same_bits(how: Accumulator, monkeypatch: py
                 same(both(monkeypatch, lambda x=x_, y=y_, c=c: bits.matmul(x, y, float64, how, c)))
 
 
+@pytest.mark.parametrize("method", [None, "kahan", "neumaier", "two_term"])
+def test_grids_of_exact_and_compensated_sums(method: str | None) -> None:
+    """To nearest, in grids, where sums in order have a loop of their own that these must not take."""
+    random = np.random.default_rng(9)
+    a, b = random.standard_normal((3, 60)), random.standard_normal((60, 2))
+    x, y = a.view(np.uint64), b.view(np.uint64)
+    how = exact(float64) if method is None else compensated(float64, method)
+    codes, flags = bits.matmul(x, y, float64, how)
+    for i in range(3):
+        for j in range(2):
+            row, column = x[i].tolist(), y[:, j].tolist()
+            if method is None:
+                expected = dots.exact(row, column, (float64, float64), float64)
+            else:
+                expected = dots.compensated(row, column, (float64, float64), float64, method)
+            assert (int(codes[i, j]), int(flags[i, j])) == expected
+    assert (codes != bits.matmul(x, y, float64, mul_add(float64))[0]).any()
+
+
 def test_batches_and_broadcast_operands() -> None:
     random = np.random.default_rng(3)
     a, b = random.standard_normal((3, 2, 5)).view(np.uint64), random.standard_normal((3, 5, 2)).view(np.uint64)
