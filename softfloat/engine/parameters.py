@@ -46,6 +46,22 @@ def wide_blocks() -> ModuleType:
 
 
 @cache
+def wide_products() -> ModuleType:
+    """Sums in order of float64, likewise."""
+    from softfloat.kernels import wide_products as module
+
+    return module
+
+
+@cache
+def wide_exact() -> ModuleType:
+    """Exact sums of wide formats, likewise."""
+    from softfloat.kernels import wide_exact as module
+
+    return module
+
+
+@cache
 def singles() -> ModuleType:
     """Operations on float32 that the CPU rounds, likewise."""
     from softfloat.kernels import singles as module
