@@ -47,8 +47,8 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide wide_blocks | accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | "
-    "one_by_one | quick_steps | "
+    "fast sticky wide wide_blocks | accumulate blocks drawn_conversions | drawn_singles vectors | gathered lanes singles | "
+    "noise scaled_segments steps | one_by_one | quick_steps | "
     "counting_steps unit_panels | loops dot_steps quantization tiles | dots few "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "counted_units paired sums.arithmetics sums.noise | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
@@ -58,7 +58,7 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
-    "segments stacks wide_sums | joining unit_stacks | prefixes | calls products quantization | placing small",
+    "scaled_segments segments stacks wide_sums | joining unit_stacks | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic block_codes functions operations signatures sums windows | comparisons convolutions evaluations numbers | "

@@ -73,8 +73,10 @@ def _linked(content):
 def _found(what):
     path = _path(what)
     content = path and compile_cache.read(path)
+    compile_cache.begin_loop(kept=bool(content))
     if not content:
         content = _made(what)
+        compile_cache.end_loop()
         if path is not None:
             compile_cache.write(path, content)
     return _linked(content)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
+from softfloat.engine import arguments, elementwise, folds, lines, scaled_segments, segments, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
@@ -140,6 +140,9 @@ class Scaling(NamedTuple):
         """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
         `kernels.dot_steps.scaled_addition` does."""
         some = slice(segment, segment + len(rows))
+        quick = scaled_segments.added(self.order, total, rows, self.a.T[some], self.b[some], site)
+        if quick is not None:
+            return quick
         x, y = (np.broadcast_to(v, rows.shape) for v in (self.a.T[some, :, np.newaxis], self.b[some, np.newaxis]))
         first, last = {"first_fused": ((rows, x), y), "second_fused": ((rows, y), x)}.get(self.order, ((x, y), rows))
 

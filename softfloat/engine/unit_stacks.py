@@ -27,6 +27,9 @@ def run_stack(
     way = unit_ways.choose(planned)
     if way is None:
         return None
+    quicker = unit_ways.in_single(way, planned) if c is None else None
+    if quicker is not None and tiling.always_fits(quicker, planned.length, *planned.formats):
+        way = quicker
     outputs, of_zeros = a.shape[1] * b.shape[2], unit_ways.power_of_zeros(planned.accumulator)
     operands = stacks.operands_of(planned, a, b, way.carrier, way.planes, of_zeros)
     if operands is None:
