@@ -94,3 +94,16 @@ def test_other_rules_go_other_ways(one_pass: list[bool], monkeypatch: pytest.Mon
     for order, rule in (("scales_added", Rule()), ("scales_fused", Rule(rounding=Rounding.TOWARD_ZERO))):
         both(monkeypatch, joining.Scaling(order, a, b), total, sums, rule)
     assert not any(one_pass)
+
+
+@pytest.mark.parametrize("order", scaled_segments.FUSED)
+def test_products_on_the_way_that_are_not(order: str, one_pass: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Subnormal, beside sums so large that nobody sees it but the flags."""
+    rng = np.random.default_rng(4)
+    for small in (2.0**-63, 2.0**-64, 2.0**-75):
+        a, b, sums = (
+            codes(rng.uniform(1, 2, shape) * small) for shape in ((ROWS, 1), (1, COLUMNS), (1, ROWS, COLUMNS))
+        )
+        total = codes(rng.uniform(1, 2, (ROWS, COLUMNS)))
+        both(monkeypatch, joining.Scaling(order, a, b), total, sums, Rule())
+    assert len(one_pass) == 3
