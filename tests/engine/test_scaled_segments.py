@@ -106,4 +106,4 @@ def test_products_on_the_way_that_are_not(order: str, one_pass: list[bool], monk
         )
         total = codes(rng.uniform(1, 2, (ROWS, COLUMNS)))
         both(monkeypatch, joining.Scaling(order, a, b), total, sums, Rule())
-    assert len(one_pass) == 3
+    assert not any(one_pass[2:])
