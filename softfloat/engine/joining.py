@@ -417,8 +417,9 @@ def run(
     outputs = max(1, math.prod(shape))
     pieces = (x.in_pieces((UNDER_EACH_OTHER * x.size if products is None else products) // outputs) for x in cuts)
     for some in itertools.chain.from_iterable(pieces):
-        codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
-        if some.size:
+        if not some.size:
+            codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
+        else:
             done = run_parts(part_of(planned, some.size, call), some, None)
             if done is None:
                 return None

@@ -431,17 +431,34 @@ def goes_directly(planned: Program, work: int) -> bool:
 
 
 def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool | None:
-    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range.
+    """By tiles, from codes straight to panels and from sums straight to codes, segment by segment where there are such. Whether others are not
+    needed: all is finite, and in range.
 
     None where this is not for tiles, whatever the operands.
     """
     if problem.paired or problem.scales is not None:
         return None
+    if planned.accumulator.reduction and _all_finite(problem, planned):
+        operands = list(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
+        done = _by_parts(problem, planned, lambda: [decoded(*operand) for operand in operands], call)
+        if done is None:
+            return None
+        _finish(done, problem, planned, call, key_of(call), results)
+        return True
     if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
         return None
     c = None if problem.c is None else problem.c[np.newaxis]
     alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
     return _together(alone, planned, call, results, _place_of(problem)) == []
+
+
+def _all_finite(problem: Problem, planned: Program) -> bool:
+    """Whether there is no infinity and no NaN among operands and c."""
+    given = [(problem.a, planned.formats[0]), (problem.b, planned.formats[1])]
+    given += [] if problem.c is None else [(problem.c, planned.partials)]
+    return not any(
+        arguments.has_nan(x, fmt) or int(arguments.magnitudes(x, fmt).max(initial=0)) > fmt.max_code for x, fmt in given
+    )
 
 
 class Together(NamedTuple):
