@@ -438,9 +438,12 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
     """
     if problem.paired or problem.scales is not None:
         return None
-    if planned.accumulator.reduction and _all_finite(problem, planned):
-        operands = list(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
-        done = _by_parts(problem, planned, lambda: [decoded(*operand) for operand in operands], call)
+    if planned.accumulator.reduction:
+        operands = tuple(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
+        given = [*operands, *([] if problem.c is None else [(problem.c, planned.partials, planned.entry)])]
+        if not all(_all_finite(codes, fmt) for codes, fmt, _ in given):
+            return None
+        done = _by_parts(problem, planned, cache(lambda: [decoded(*x) for x in operands]), call)
         if done is None:
             return None
         _finish(done, problem, planned, call, key_of(call), results)
@@ -450,15 +453,6 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
     c = None if problem.c is None else problem.c[np.newaxis]
     alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
     return _together(alone, planned, call, results, _place_of(problem)) == []
-
-
-def _all_finite(problem: Problem, planned: Program) -> bool:
-    """Whether there is no infinity and no NaN among operands and c."""
-    given = [(problem.a, planned.formats[0]), (problem.b, planned.formats[1])]
-    given += [] if problem.c is None else [(problem.c, planned.partials)]
-    return not any(
-        arguments.has_nan(x, fmt) or int(arguments.magnitudes(x, fmt).max(initial=0)) > fmt.max_code for x, fmt in given
-    )
 
 
 class Together(NamedTuple):
