@@ -241,6 +241,16 @@ class Vector:
         """Rounded toward zero to an integer."""
         return self._call("trunc")
 
+    def integers(self):
+        """Numbers rounded toward zero, of which integers of the same width hold every one."""
+        kind = {32: ir.IntType(32), 64: ir.IntType(64)}[self.bits().element.width]
+        return self._new(self.builder.fptosi(self.value, self._typed(kind)))
+
+    def numbers(self):
+        """Integers as the nearest floats of the same width."""
+        kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
+        return self._new(self.builder.sitofp(self.value, self._typed(kind)))
+
     def floored(self):
         """Rounded down to an integer."""
         return self._call("floor")

@@ -47,7 +47,8 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks wide_exact | drawn_singles vectors | singles wide_products gathered | steps | "
+    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks wide_exact | drawn_singles vectors | singles wide_products gathered | "
+    "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | exact_units sums.noise | "
@@ -58,7 +59,7 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
-    "segments stacks wide_products | joining wide_sums | prefixes | calls products quantization | placing small",
+    "scaled_segments segments stacks wide_products | joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

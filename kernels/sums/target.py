@@ -74,8 +74,10 @@ def linked(content):
 def _found(what):
     path = _path(what)
     content = path and compile_cache.read(path)
+    compile_cache.begin_loop(kept=bool(content))
     if not content:
         content = compiled(_maker(what)(what).module)
+        compile_cache.end_loop()
         if path is not None:
             compile_cache.write(path, content)
     return linked(content)

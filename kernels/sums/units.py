@@ -83,7 +83,7 @@ class UnitSum(NamedTuple):
     @property
     def single(self):
         """Whether sums are float32."""
-        return self.unit.kind == "pairs"
+        return self.unit.kind == "pairs" or getattr(self.unit, "single", False)
 
 
 class Turn:
@@ -139,7 +139,7 @@ class Units(Maker):
         self.item, self.word = (SINGLE, WORD) if what.single else (DOUBLE, LONG)
         self.carrier = np.float32 if what.single else np.float64
         self.planes_of_operands = 1 + (unit.kind == "aligned")
-        self.numbers = (Numbers if what.single else UnitNumbers)._fields
+        self.numbers = (Numbers if unit.kind == "pairs" else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         slots = (counted_units if what.counts else units).slots_of(unit)
         self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), {}

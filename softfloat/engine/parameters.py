@@ -331,6 +331,13 @@ def dots() -> ModuleType:
     return module
 
 
+def loop_event() -> str:
+    """The kind of `numba.core.event` by which loops are told that a process takes for the first time."""
+    from softfloat.kernels import compile_cache
+
+    return compile_cache.LOOP
+
+
 @cache
 def available() -> tuple[bool, bool]:
     """Whether the compiler may use the CPU's fused multiply-adds, and its conversions of halves."""

@@ -430,12 +430,23 @@ def goes_directly(planned: Program, work: int) -> bool:
 
 
 def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool | None:
-    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range.
+    """By tiles, from codes straight to panels and from sums straight to codes, segment by segment where there are such. Whether others are not
+    needed: all is finite, and in range.
 
     None where this is not for tiles, whatever the operands.
     """
     if problem.paired or problem.scales is not None:
         return None
+    if planned.accumulator.reduction:
+        operands = tuple(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
+        given = [*operands, *([] if problem.c is None else [(problem.c, planned.partials, planned.entry)])]
+        if not all(_all_finite(codes, fmt) for codes, fmt, _ in given):
+            return None
+        done = _by_parts(problem, planned, cache(lambda: [decoded(*x) for x in operands]), call)
+        if done is None:
+            return None
+        _finish(done, problem, planned, call, key_of(call), results)
+        return True
     if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
         return None
     c = None if problem.c is None else problem.c[np.newaxis]

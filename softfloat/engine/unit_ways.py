@@ -136,16 +136,14 @@ class Singles(UnitWay):
     """Sums in float32."""
 
 
-class Wide(UnitWay):
-    """Sums in float64."""
-
-    carrier: ClassVar[type] = np.float64
+class _Batches(UnitWay):
+    """Those that loops of many small products call."""
 
     def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
         """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
         if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not writing:
             return None
-        loop: Callable[..., int] = batches().unit_batch(readings, writing)
+        loop: Callable[..., int] = batches().unit_batch(readings, self.carrier, writing)
         return loop
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
@@ -157,8 +155,20 @@ class Wide(UnitWay):
         return *call, np.empty(0, self.carrier)
 
 
+class Wide(_Batches):
+    """Sums in float64."""
+
+    carrier: ClassVar[type] = np.float64
+
+
 class Terms(Wide):
     """The same, of terms that are aligned: operands come with powers of two."""
+
+    planes: ClassVar[int] = 2
+
+
+class SingleTerms(_Batches):
+    """Terms that are aligned, of sums that float32 holds."""
 
     planes: ClassVar[int] = 2
 
@@ -454,6 +464,34 @@ def _aligned(planned: Program) -> UnitWay | None:
         lowest += max(aligned.terms, aligned.sum or 0, aligned.addend or 0)
     site = planned.sites.get(floor.STORE, running)
     return Terms(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
+
+
+LOWEST_SINGLE = -48
+"""Exponent of the last bit that a product has where float32 holds sums of terms that are aligned: with grids below it, far from subnormals."""
+
+
+@lru_cache(maxsize=512)
+def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
+    """The way of terms that are aligned in float32, twice as many at once, if that holds what comes of operands that fit, without c."""
+    unit, aligned = way.unit, planned.accumulator.aligned
+    if not isinstance(way, Terms) or aligned is None or not exact_products(planned):
+        return None
+    if not unit.inside or unit.halves or unit.stored or unit.term > 1 or (unit.cut, unit.result) != ("zero", "cut"):
+        return None
+    # a term is less than four times the power of two that sets the grid, the running sum less than twice
+    largest = (4 * unit.block + 2) << aligned.terms
+    fmt = planned.sites[dots().RUNNING].format
+    if largest > 1 << FLOAT32.mantissa_bits + 1 or fmt.mantissa_bits > aligned.terms or aligned.zeros is not None:
+        return None
+    known = units().UnitNumbers(
+        floor=(127 + fmt.emin) << 23,
+        least=max(2.0**LOWEST_SINGLE, way.known.least),
+        terms_per=(2 * 127 + aligned.terms) << 23,
+        terms_grid=aligned.terms << 23,
+        kept_bits=(1 << 32) - (1 << FLOAT32.mantissa_bits - fmt.mantissa_bits),
+    )
+    unit = unit._replace(single=True)
+    return SingleTerms(unit=unit, known=known, site=way.site, group=way.group, lowest=LOWEST_SINGLE, bounded=True)
 
 
 def _exact(planned: Program) -> UnitWay | None:

@@ -134,7 +134,12 @@ def of_codes(planned: Program, begins: bool) -> UnitWay | None:
     """The way of a unit's grids that go from codes to codes, likewise."""
     way = choose(planned)
     served = way is not None and way.of_codes and not (planned.accumulator.scale_exponent or planned.length % way.group)
-    return careful(way, planned, begins) if way is not None and served else None
+    if way is None or not served:
+        return None
+    quicker = None if begins else unit_ways.in_single(way, planned)
+    if quicker is not None and tiling.always_fits(quicker, planned.length, *planned.formats):
+        return quicker
+    return careful(way, planned, begins)
 
 
 @lru_cache(maxsize=512)

@@ -452,3 +452,42 @@ def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.M
     )
     bits.matmul_blocks(a, b, how)
     assert found[-2:] == [True, True]
+
+
+@pytest.mark.parametrize("formats", [(E4M3, E4M3), (E5M2, E4M3)], ids=str)
+@pytest.mark.parametrize("floor", [None, -12], ids=["H100", "floor -12"])
+def test_terms_that_float32_holds(
+    formats: tuple[str, str], floor: int | None, served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every finite code, sums that cancel to their last bits, zeros after them, and operands so small that the least power of two sets grids."""
+    how = tensor_core("H100", input=E4M3, output="float32")
+    how = how if floor is None else tensor_core("H100", input=E4M3, output="float32", exponent_floor=floor)
+    seen, kept = [], unit_ways.in_single
+    monkeypatch.setattr(unit_ways, "in_single", lambda *given: seen.append(kept(*given)) or seen[-1])
+    rng = np.random.default_rng(21)
+    kinds = [Format.from_name(name) for name in formats]
+    every = [np.flatnonzero(np.isfinite(bits.decode(np.arange(256, dtype=np.uint8), fmt))) for fmt in kinds]
+    small = [
+        codes[np.abs(bits.decode(codes.astype(np.uint8), fmt)) < 4 * fmt.tiny]
+        for codes, fmt in zip(every, kinds, strict=True)
+    ]
+    for codes in (every, small):
+        a, b = (rng.choice(x, size).astype(np.uint8) for x, size in zip(codes, ((19, 160), (160, 35)), strict=True))
+        a[3:9, 32:64] = a[3:9, :32] ^ 0x80  # products of the first block once more, with the other sign
+        b[32:64] = b[:32]
+        a[:12, 96:128], b[128:, :9] = 0, 0x80
+        both_ways(monkeypatch, a, b, formats, how, out_format="float32")
+        both_ways(monkeypatch, a[np.newaxis].repeat(3, 0), b, formats, how, out_format="float32")
+    assert any(way is not None and way.unit.single for way in seen) or not all(available())
+
+
+@pytest.mark.parametrize(
+    ("how", "fmt"),
+    [(tensor_core("H100"), HALF), (tensor_core("A100"), HALF), (tensor_core("Ada", E4M3, HALF), E4M3)],
+    ids=str,
+)
+def test_terms_that_float32_does_not_hold(how: Accumulator, fmt: str) -> None:
+    """Products of halves fill 22 bits, and their sums on grids of 24 or more do not fit; a store is rounded from float64."""
+    planned = bits.sums.Contraction((Format.from_name(fmt),) * 2, how, None, False, {}).program(64)
+    way = unit_ways.choose(planned)
+    assert way is None or unit_ways.in_single(way, planned) is None
