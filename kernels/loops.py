@@ -171,7 +171,7 @@ def elementwise(operation, way, unusual, each, payloads):
 
 
 @cache
-def _drawn_pass(operation, unusual, each, payloads, by_rule):
+def _drawn_pass(operation, unusual, payloads, by_rule):
     """What the loop of one operation does under stochastic rounding."""
     element = _element(operation, "drawn projected" if by_rule else "drawn", unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
@@ -184,7 +184,7 @@ def _drawn_pass(operation, unusual, each, payloads, by_rule):
     def drawn_pass(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)
         half_words = np.empty(TILE, np.uint16)
-        uniforms = np.empty(TILE, np.float64)
+        uniforms, room = np.empty(TILE, np.float64), np.empty(TILE, np.uint8)
         seen = 0
         for first in range(0, codes.size, TILE):
             count = min(TILE, codes.size - first)
@@ -199,8 +199,8 @@ def _drawn_pass(operation, unusual, each, payloads, by_rule):
                 if at_once and width > 16:
                     add_low(tile, uniforms, key, stream)
                     keep_bits(uniforms, width)
+            own = flags[first : first + count] if flags.size else room[:count]
             for attempt in range(2):
-                seen_here = 0
                 hangs = False
                 for i in range(count):
                     at = first + i
@@ -211,10 +211,7 @@ def _drawn_pass(operation, unusual, each, payloads, by_rule):
                     hangs |= undecided(value, uniforms[i], target)
                     if lacking and unknown[at]:
                         raised = 0
-                    if each:
-                        flags[at] = raised
-                    else:
-                        seen_here |= raised
+                    own[i] = raised
                 if not hangs or attempt == 1 or at_once:
                     break
                 if not handed.size and width > 16:
@@ -234,25 +231,27 @@ def _drawn_pass(operation, unusual, each, payloads, by_rule):
                     )
                     if lacking:
                         unknown[at] = open_still
-            seen |= seen_here
+            if not flags.size:
+                for i in range(count):
+                    seen |= own[i]
         return seen
 
-    return jit.referable(drawn_pass, operation, unusual, each, payloads, by_rule)
+    return jit.referable(drawn_pass, operation, unusual, payloads, by_rule)
 
 
 @cache
-def elementwise_drawn(operation, unusual, each, payloads, by_rule=False):
+def elementwise_drawn(operation, unusual, payloads, by_rule=False):
     """The loop of one operation under stochastic rounding.
 
     loop(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0
-    where `each`. `handed` holds `width` random bits per element, or is empty: then they come from the address (key, stream, start +
-    i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which one rounding hangs on the rest, or on what a
-    sticky bit hides, is done again with all of them.
+    where each element has its own: `flags` has room for them, or is empty. `handed` holds `width` random bits per element, or is empty:
+    then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which
+    one rounding hangs on the rest, or on what a sticky bit hides, is done again with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
     on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.
     """
-    drawn_pass = _drawn_pass(operation, unusual, each, payloads, by_rule)
+    drawn_pass = _drawn_pass(operation, unusual, payloads, by_rule)
 
     def elementwise_drawn_loop(
         a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width

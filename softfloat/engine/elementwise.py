@@ -357,7 +357,7 @@ def _drawn_work(job: Job, more: Codes | None = None) -> Work:
     assert job.drawn is not None
     reading = job.reading(CARRIER64) if more is None else "convert_more"
     by_rule = not job.rule.restated
-    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.each, job.propagates, by_rule)
+    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.propagates, by_rule)
     known = numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for(CARRIER64)
     codes, raises, extra, drawn = job.codes, job.raises, job.extra, job.drawn
@@ -642,7 +642,7 @@ def prepared(
         return None
     if drawn:
         by_rule = not rule.restated
-        loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), each, job.propagates, by_rule)
+        loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), job.propagates, by_rule)
         known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)
         address = draw(settings, None, 0, ())
 
@@ -680,9 +680,7 @@ def prepared_handed(
     width, read = settings.random_width, source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", width, True)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, True, extra, None)
-    loop = loops().elementwise_drawn(
-        job.reading(CARRIER64), is_unusual(fmt.spec), True, job.propagates, not rule.restated
-    )
+    loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), job.propagates, not rule.restated)
     known, nowhere = (extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)), np.uint64(0)
 
     def handed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, bits: Codes) -> int:

@@ -283,7 +283,7 @@ from softfloat.kernels.sums import calls
 
 made = [
     loops.elementwise("add", "nearest", False, True, False),
-    loops.elementwise_drawn("round_to_integral", True, True, True),
+    loops.elementwise_drawn("round_to_integral", True, True),
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
     loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),
     fast.elementwise("half", "fma", True), fast.odd_singles(),

@@ -72,7 +72,7 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
 def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats], int]:
     """`_rounding`, stochastically. What the values, cut as they are, leave open is found to more bits, an element at a time."""
     unusual, by_rule = engine.is_unusual(job.fmt), not job.rule.restated
-    loop = engine.loops().elementwise_drawn("given", unusual, job.each, job.propagates, by_rule)
+    loop = engine.loops().elementwise_drawn("given", unusual, job.propagates, by_rule)
     rule = job.rule._replace(value_bits=_kept(job))
     known = engine.numbers(job.source, job.fmt, rule, CARRIER64)
     operands = job.operands_for(CARRIER64)
