@@ -340,6 +340,8 @@ def assert_blocks(names: tuple[str, ...], fmt: Format, mode: str, monkeypatch: p
     z = np.where(random.random(4096) < 0.5, -x * y * (1 + 2.0 ** -random.integers(1, 60, 4096)), y)
     x[1024:1030], y[2048:2052] = (0.0, 5e-324, 1e308, -1e-200, np.inf, np.nan), (1e300, -0.0, 2.0**-1060, -1e308)
     x[3000:3002], y[3000:3002] = (0.0, -3.0), 0.0
+    x[3200:3584] = 2.0 ** random.integers(-3, 4, 384)  # which an error leads inward of: places are half as long there
+    y[3200:3584] = x[3200:3584] * random.random(384) * 2.0**-54 * np.where(np.arange(384) < 192, 1, -1)
     a, b, c, positive = (bits.encode(numbers, fmt)[0] for numbers in (x, y, z, np.abs(x)))
     doubles = x.view(np.uint64)
     options = [{"seed": 1}, {"seed": 2, "sr_bits": 8}, {"sr_bits": 52, "random_bits": 0}]
