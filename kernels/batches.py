@@ -42,9 +42,9 @@ def called_with_all(
 
 
 @jit.once
-def unit_batch(readings, writing):
+def unit_batch(readings, carrier, writing):
     """The same of units whose terms are aligned, whose stores draw nothing, written as `stacked.WRITERS` says."""
-    return _batch(readings, np.float64, 2, called_with_all, False, writing_out(writing))
+    return _batch(readings, carrier, 2, called_with_all, False, writing_out(writing))
 
 
 def _batch(readings, carrier, planes, sums, whole, write):

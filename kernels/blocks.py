@@ -82,11 +82,13 @@ class Ordinary(NamedTuple):
     toward_positive: int  # 1 where it goes to the lesser one first
     toward_negative: int
     to_odd: int
-    ties_away: int
+    ties_positive: int  # 1 where ties go to the larger magnitude, -1 to the lesser one, 0 to the even one
+    ties_negative: int
     above_largest: int  # bits of the power of two that follows the largest number's
     random_right: int  # how far 16 random bits move to end right below the last kept bit
     random_left: int
     hanging: int  # dropped bits above it could still carry, were there more random bits
+    taken: int  # of a random number that takes up whatever is not exact, all dropped bits; else 0
     smallest: float
 
 
@@ -142,6 +144,11 @@ def carrying(threshold, dropped):
     return (1 << dropped) - ceil(threshold * 2**dropped) if threshold <= 1 else 0
 
 
+def tying(even, odd):
+    """Where thresholds send ties: of one half, and just above it."""
+    return (even <= 0.5) - (odd > 0.5) if 0.5 <= odd < 1 else 0
+
+
 def bits_from(limit):
     """The bits of the least float32 that is not below a positive number; on integers, as a host may flush subnormals."""
     exponent = max(frexp(limit)[1] - 1, 1 - CARRIER32.bias)
@@ -179,7 +186,7 @@ def ordinary(fmt, rule, operation):
     into = target(fmt, rule, CARRIER32)
     dropped = CARRIER32.fraction_bits - m
     positive, negative = (thresholds(rule.rounding, side, CARRIER32) for side in (False, True))
-    most_dropped = (1 << dropped) - 1
+    most_dropped, either = (1 << dropped) - 1, rule.rounding is Rounding.UP_OR_DOWN
     biases = [carrying(x, dropped) for x in (*positive, *negative)]
     return Ordinary(
         magnitude_mask=mask,
@@ -213,11 +220,13 @@ def ordinary(fmt, rule, operation):
         toward_positive=int(biases[1] == 0),
         toward_negative=int(biases[3] == 0),
         to_odd=int(rule.rounding is Rounding.TO_ODD),
-        ties_away=int(rule.rounding is Rounding.NEAREST_AWAY),
+        ties_positive=tying(*positive),
+        ties_negative=tying(*negative),
         above_largest=(top + 1 + CARRIER32.bias) << CARRIER32.fraction_bits,
         random_right=max(16 - dropped, 0),
         random_left=max(dropped - 16, 0),
-        hanging=(1 << dropped) - (1 << max(dropped - 16, 0)),
+        hanging=(1 << dropped) - (0 if either else 1 << max(dropped - 16, 0)),
+        taken=most_dropped if either else 0,
         smallest=2.0**lowest,
     )
 
@@ -477,6 +486,8 @@ def elementwise_drawn(family, operation, lifts, each):
                 whole = cut(bits & MAGNITUDE, NONE)
                 magnitude, lost = lift(whole, lost, numbers)
                 random = shift_left(shift_right(np.int32(half_words[i]), numbers.random_right), numbers.random_left)
+                random = cut(random | numbers.taken, NONE) if random != NONE else random
+                magnitude = cut(magnitude | cut((INEXACT if lost else NONE) & numbers.taken, NONE), NONE)
                 carried = cut(magnitude + random, NONE)
                 hanging = cut(numbers.hanging - (INEXACT if lost else NONE), NONE)
                 is_open = cut(carried & numbers.dropped_mask, NONE) > hanging
@@ -614,7 +625,9 @@ def half_stepped(s, numbers):
     bits = float_bits(s)
     negative = bits < NONE
     magnitude = cut(bits & MAGNITUDE, NONE)
-    near = cut(half_code(bits_float(cut(magnitude | numbers.ties_away, NONE), ZERO)), NONE)
+    tie = numbers.ties_negative if negative else numbers.ties_positive
+    beside = cut(max(cut(magnitude + min(tie, NONE), NONE), NONE) | cut(tie & INEXACT, NONE), NONE)
+    near = cut(half_code(bits_float(beside, ZERO)), NONE)
     back = float_bits(half_value(np.uint16(near)))
     up = numbers.away_negative if negative else numbers.away_positive
     down = numbers.toward_negative if negative else numbers.toward_positive

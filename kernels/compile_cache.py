@@ -20,6 +20,7 @@ from typing import Any
 
 import llvmlite
 import numba
+from numba.core import event
 from numba.core.caching import _Cache
 from numba.core.compiler import CompileResult
 from numba.core.serialize import dumps
@@ -28,6 +29,20 @@ FOLDERS_KEPT = 10
 """States of the sources, versions of Python and Numba, whose code is kept; the least recently used go first."""
 
 CHECKSUM_BYTES = hashlib.sha256().digest_size
+
+LOOP = "softfloat:loop"
+"""The kind of `numba.core.event` that begins where a process takes a loop for the first time; its data say whether that was `kept`, or is
+compiled until it ends."""
+
+
+def begin_loop(kept: bool) -> None:
+    """Tell whoever listens."""
+    event.start_event(LOOP, data={"kept": kept})
+
+
+def end_loop() -> None:
+    """The same, once it is compiled."""
+    event.end_event(LOOP)
 
 
 def _notebook_log() -> Any:
@@ -192,6 +207,7 @@ class CompileCache(_Cache):
     def load_overload(self, sig: object, target_context: Any) -> Any:
         """The code for a signature; None, said on standard error once, where it is to be compiled."""
         found = self._loaded(sig, target_context)
+        begin_loop(kept=found is not None)
         if found is None:
             tell_once("softfloat: compiling loops that are not in the cache yet; this takes some seconds, once")
         return found
@@ -213,6 +229,7 @@ class CompileCache(_Cache):
 
     def save_overload(self, sig: object, data: Any) -> None:
         """Write the code for a signature."""
+        end_loop()
         self.kept = False
         if not self._enabled or data.lifted or data.library.has_dynamic_globals:
             return

@@ -3,11 +3,9 @@
 import numpy as np
 
 from .steps import (
-    BITS_OF_FLOAT32,
     COUNT_BITS,
     COUNTS,
     GREATEST,
-    HALF_LARGEST,
     IN_COUNTS,
     LEAST,
     LOWEST_BIT,
@@ -15,17 +13,8 @@ from .steps import (
     OVERFLOW,
     OVERFLOWED,
     ROUNDED,
-    RUNNING,
     SWAMPED,
     TIE,
-    UNDERFLOW,
-    VALUE,
-    block_sum,
-    drawn_half,
-    in_phases,
-    split,
-    stored_half,
-    whole_block,
 )
 
 
@@ -69,49 +58,3 @@ def note_extremes(state, after, of_nan, alive=None):
         less, more = shown & less, shown & more
     state[LEAST] = less.choose(after, state[LEAST])
     state[GREATEST] = more.choose(after, state[GREATEST])
-
-
-def counting_exact_step(block, blocks, stored, saturate, of_nan, careful=True):
-    """The same sums, each rounding and each store looked at; what is inexact is counted. `of_nan`: overflows become NaN in the end.
-
-    If not `careful`, no sum of a block loses a bit in float64, and none overflows.
-    """
-
-    def begun(tile, row, state):
-        return state | {RUNNING: state[VALUE] + 0.0}
-
-    def summed(number):
-        def step(tile, row, state):
-            before, products = state[RUNNING], range(number * block, (number + 1) * block)
-            if careful:
-                s = whole_block(tile, row, before, products)
-                running, alive = s.single().double(), state[VALUE].magnitude() < np.inf
-            else:
-                s = before + block_sum(tile, row, products)
-                running, alive = split(s, BITS_OF_FLOAT32), None
-            counted_addition(state, alive, before, s.differs(running), running)
-            return state | {RUNNING: running}
-
-        return step
-
-    def kept(tile, row, state):
-        memory, running = state[VALUE], state[RUNNING]
-        alive = memory.magnitude() < np.inf if careful else None
-        if stored:
-            own = state | {OVERFLOW: memory.all_of(0.0)}
-            store = (tile, row, running) if stored == "drawn" else (running.single(),)
-            after = (drawn_half if stored == "drawn" else stored_half)(*store, own, saturate and careful, False)
-            if careful:
-                over = own[OVERFLOW].bits().nonzero() if saturate else after.magnitude() > HALF_LARGEST
-                state[UNDERFLOW] = alive.choose(own[UNDERFLOW].bits(), state[UNDERFLOW].bits())
-                counted_addition(state, alive, memory, running.differs(after), after, over, of_nan)
-                if saturate:
-                    state[OVERFLOW] = state[OVERFLOW].bits() | own[OVERFLOW].bits()
-            else:
-                state[UNDERFLOW] = own[UNDERFLOW]
-                counted_addition(state, None, memory, running.differs(after), after)
-            running = after
-        state[VALUE] = alive.choose(running, memory) if careful else running
-        return state
-
-    return in_phases(begun, *(summed(number) for number in range(blocks)), kept)

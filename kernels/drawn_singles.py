@@ -53,8 +53,11 @@ def out_of_range(codes):
 
 
 @cache
-def elementwise_drawn(operation, each):
-    """loop(a, b, codes, flags, key, stream, start, handed, width) -> elements done and flags (0 where `each`), as `blocks.elementwise_drawn`."""
+def elementwise_drawn(operation, each, either=False):
+    """loop(a, b, codes, flags, key, stream, start, handed, width) -> elements done and flags (0 where `each`), as `blocks.elementwise_drawn`.
+
+    `either`: up or down, by one bit.
+    """
     exact = EXACT[operation]
 
     def singles_drawn_loop(a, b, codes, flags, key, stream, start, handed, width):
@@ -72,9 +75,13 @@ def elementwise_drawn(operation, each):
                 x, y = np.float64(bits_float(xs[i], ZERO)), np.float64(bits_float(ys[i], ZERO))
                 bits, lost = exact(x, y)
                 magnitude = bits & MAGNITUDE64
-                carried = magnitude + (np.int64(half_words[i]) << np.int64(RANDOM_SHIFT))
                 sticky = ONE64 if lost else NOTHING64
-                is_open = (carried & DROPPED_MASK) + sticky > HANGING
+                random = np.int64(half_words[i]) << np.int64(RANDOM_SHIFT)
+                if either:
+                    random = DROPPED_MASK if random != NOTHING64 else NOTHING64
+                    magnitude |= sticky
+                carried = magnitude + random
+                is_open = (carried & DROPPED_MASK) + sticky > HANGING and not either
                 is_zero = magnitude == NOTHING64
                 unusual = (magnitude < SMALLEST_NORMAL64) | (carried >= ABOVE_LARGEST64)
                 stops |= ONE64 if (unusual & ~is_zero) | is_open else NOTHING64

@@ -26,7 +26,11 @@ def in_direction(toward, rounding):
     return toward(DIRECTIONS[rounding])
 
 
-HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {"nearest_away": "toward_zero"}
+HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {
+    "nearest_away": "toward_zero",
+    "nearest_zero": "to_odd",
+    "nearest_up": "to_odd",
+}
 """How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
 
 
@@ -39,13 +43,16 @@ def rounded_single(y, error, x, manner):
     half_unit = ((bits & EXPONENT) - (24 << 23)).floats()
     if error.element != y.element:
         half_unit = half_unit.double()
-    tie, stays = outward & error.magnitude().equals(half_unit), bits.all_of(0)
+    tied, stays = error.magnitude().equals(half_unit), bits.all_of(0)
+    tied_out, tied_in = outward & tied, inward & tied
     step = {
         "toward_zero": inward.choose(-1, stays),
         "toward_positive": outward.choose(~sign & 1, inward.choose(sign, stays)),
         "toward_negative": outward.choose(sign & 1, inward.choose(~sign, stays)),
         "to_odd": outward.choose(~bits & 1, inward.choose((bits & 1) - 1, stays)),
-        "nearest_away": tie.choose(1, stays),
+        "nearest_away": tied_out.choose(1, stays),
+        "nearest_zero": tied_in.choose(-1, stays),
+        "nearest_up": tied_out.choose(~sign & 1, tied_in.choose(sign, stays)),
     }[manner.rounding]
     y = (bits + step).floats()
     return y.is_zero().choose(x, y) if manner.rounding == "toward_negative" else y
@@ -138,6 +145,15 @@ def drawn_single(tile, s, error, noise, sure):
     rest = rest.magnitude()
     reached = rest.fused_toward("zero", per_unit, noise) if directed else rest.fused(per_unit, noise)
     return (reached >= 2.0).choose(low + 1, low).floats(), reached
+
+
+def either(s, error, random):
+    """s + error, of which one random bit takes the greater in magnitude of the numbers around it, or the other; s is the nearest one."""
+    bits = s.bits()
+    inward = (((error.bits() ^ bits) >> 31) & error.bits()).nonzero()
+    stays, lost = bits.all_of(0), error.nonzero()
+    outward = inward.choose(stays, lost.choose(1, stays))
+    return (bits + random.nonzero().choose(outward, inward.choose(-1, stays))).floats()
 
 
 def settling(tile, state, sure):

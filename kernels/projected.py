@@ -5,13 +5,13 @@ alone where it is the usual one. They are apart so that the usual roundings pay 
 
     parity      of n, or of the code: significands of one bit are all odd
     negatives   in unsigned formats: NaN, or the least number; those that round to zero are zero
-    stochastic  f as it is, by half of the last random bit more, or rounded to as many bits as are random; up or down whatever f is
+    stochastic  f as it is, by half of the last random bit more, or rounded to as many bits as are random
 """
 
 import numpy as np
 
 from .jit import cut, float_bits, kernel
-from .rounding import assemble_unusual, below_limit, scaled
+from .rounding import assemble_unusual, below_limit, fraction, scaled
 
 
 @kernel
@@ -31,11 +31,9 @@ def shortfall(f, random, target):
     """What a fraction lacks to go up under stochastic rounding; none if it is not above 0.
 
     "nearest" rounds the fraction to a multiple of 2^-w first, by a number so large that it has no finer bits; "half" lowers the
-    threshold by half of that. Rounding up or down makes fractions at least the half that its one random bit meets. These numbers are 0
-    otherwise.
+    threshold by half of that. These numbers are 0 otherwise.
     """
     seen = (f + target.draw_grid) - target.draw_grid
-    seen = max(seen, target.draw_least) if f > target.zero else seen
     return ((target.one - random) - target.draw_half) - seen
 
 
@@ -43,13 +41,13 @@ def shortfall(f, random, target):
 def drawn_by_method(y, random, target):
     """The integer next to y that stochastic rounding chooses."""
     n = np.floor(y)
-    return n + target.one if shortfall(y - n, random, target) <= target.zero else n
+    return n + target.one if shortfall(fraction(y, target), random, target) <= target.zero else n
 
 
 @kernel
 def open_window(y, random, target):
     """`within_window`."""
-    short = shortfall(y - np.floor(y), random, target)
+    short = shortfall(fraction(y, target), random, target)
     return (short > target.window_low) & (short <= target.window_high)
 
 
@@ -58,7 +56,7 @@ def tiny_by_method(x, random, target):
     """`drawn_tiny`."""
     magnitude = abs(x)
     y = magnitude * target.sliver_scale
-    stays = shortfall(y - np.floor(y), random, target) > target.zero
+    stays = shortfall(fraction(y, target), random, target) > target.zero
     return (magnitude < target.tiny_positive) | ((magnitude < target.smallest_normal) & stays)
 
 

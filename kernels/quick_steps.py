@@ -23,6 +23,7 @@ from .steps import (
     TIE,
     UNDECIDED,
     bounded,
+    carried,
 )
 
 HALF_BITS = 0x1FFF  # that rounding takes away
@@ -63,7 +64,7 @@ def quickly(tile, s, state, manner, settled, below=False, lifted=False, alone=Tr
     if manner.nearest and settled:
         y = round_half_bits(s) if lifted else ROUNDERS[manner.family](tile, s)
     elif manner.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
-        probe = probe + tile.integer("tie")
+        probe = carried(tile, s, manner.rounding if settled else "nearest_away")
         y = (probe & ~tile.integer("below")).floats()
     else:
         y = BY_BITS[manner.rounding](tile, s)
@@ -170,24 +171,27 @@ def drawn_product(tile, a, b, wide):
     return (a.times_toward("zero", b) if tile.directed else a * b), drawn_from(tile)
 
 
-def quickly_drawn(tile, s, noise, state, family, exact, lifted):
+def quickly_drawn(tile, s, noise, state, family, exact, lifted, taken=None):
     """A number of float32 rounded stochastically: random bits are added to those that rounding takes away, and these are cut.
 
     There are 16 random bits so far, fewer of a half, and the exact value lies where `exact` says. This settles the result where
     the bits do not add up to all but one unit of the random numbers, or two; so they are watched for, unless s is EXACT and
-    has no bits below the random ones; and numbers are, as `quickly` does.
+    has no bits below the random ones; and numbers are, as `quickly` does. `taken` are all bits, or none, of one random number that takes up
+    whatever s, which is to odd, has of those that are taken away.
     """
     if family == "half":
-        moved = s.bits() + noise.logical_right(3)
+        moved = s.bits() + (noise.logical_right(3) if taken is None else taken & HALF_BITS)
         if lifted:
             watch_lifted(moved | 2 if exact == EXACT else moved + (1 + HALF_TIE), state, ANY)
             return (moved & ~HALF_BITS).floats()
         watch_half(moved | 2 if exact == EXACT else moved ^ HALF_BITS if exact == ABOVE else moved + 1, state)
         return (moved & ~HALF_BITS).floats()
-    moved = s.bits() + (noise << tile.integer("noise_up")).logical_right(tile.integer("noise_down"))
-    y = (moved & ~tile.integer("below")).floats()
-    unit = tile.integer("noise_unit")
-    state[TIE] = state[TIE].bits().at_most((moved + unit) & tile.integer("below"))
+    below, unit = tile.integer("below"), tile.integer("noise_unit")
+    added = (noise << tile.integer("noise_up")).logical_right(tile.integer("noise_down"))
+    moved = s.bits() + (added if taken is None else taken & below)
+    y = (moved & ~below).floats()
+    if taken is None:
+        state[TIE] = state[TIE].bits().at_most((moved + unit) & below)
     twice = s.bits() + s.bits()
     state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(twice - 1)
     state[OVERFLOW] = state[OVERFLOW].bits().at_least(twice)

@@ -10,7 +10,8 @@ With e the exponent of |x|, but at least emin, and m the format's fraction bits:
 The hidden bit of n adds one to the exponent field, a carry adds one more, a subnormal adds none: no case is special.
 The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an odd n and the next number above it for
 an even one; directed modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic
-rounding draws 1 - U, U uniform in [0, 1). `projected` has what P3109 and other ways to draw do differently.
+rounding draws 1 - U, U uniform in [0, 1); up or down is the same of U = 0 or 1/2, for fractions of at least 1/2.
+`projected` has what P3109 and other ways to draw do differently.
 
 Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the
 last one sticky. Stochastic rounding may hang on what the sticky bit stands for: `sticky` sees to that, by its choice of
@@ -19,7 +20,8 @@ the random number.
 Faster ways restate these roundings, each held against them by tests: in `fast` the half_, bfloat16_ and narrow_
 functions; in `drawn_conversions` those of its table DRAWN; in `blocks` the carried_ and half_ functions and what
 `elementwise_drawn` adds; in `values` all of it, from float to float; in `singles` those of TO_SINGLE; in `steps`
-ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and the steps in which the CPU rounds (single_fma_step, single_mul_add_step, exact_step).
+ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and the steps in which the CPU rounds (exact_step); in `one_by_one`
+rounded_single, drawn_single and either.
 """
 
 import numpy as np
@@ -63,16 +65,23 @@ def selected(y, negative, target):
 
 
 @kernel
+def fraction(y, target):
+    """What random numbers meet: y - floor(y), of a mode that goes up or down whatever it is one half or more, if it is not 0."""
+    f = y - np.floor(y)
+    return max(f, target.draw_least if f > target.zero else target.zero)
+
+
+@kernel
 def drawn(y, random, target):
     """The integer next to y that stochastic rounding chooses: up with probability f, to the last bit of `random`."""
     n = np.floor(y)
-    return n + target.one if y - n >= target.one - random else n
+    return n + target.one if fraction(y, target) >= target.one - random else n
 
 
 @kernel
 def within_window(y, random, target):
     """Whether random bits not drawn yet, or what a sticky bit stands for, could turn a step into another."""
-    short = (target.one - random) - (y - np.floor(y))
+    short = (target.one - random) - fraction(y, target)
     return (short > target.window_low) & (short <= target.window_high)
 
 
@@ -87,7 +96,7 @@ def drawn_tiny(x, random, target):
     """Whether x is tiny under stochastic rounding: the same random number rounds it as if the exponent had no lower end."""
     magnitude = abs(x)
     y = magnitude * target.sliver_scale
-    stays = y - np.floor(y) < target.one - random
+    stays = fraction(y, target) < target.one - random
     return (magnitude < target.tiny_positive) | ((magnitude < target.smallest_normal) & stays)
 
 

@@ -56,7 +56,6 @@ DEPENDS = {
     "ftz": ("ftz",),
     "downward": ("rounding",),
     "stochastic": ("rounding",),
-    "projected": ("rounding",),
     "up_positive_even": ("rounding",),
     "up_positive_odd": ("rounding",),
     "up_negative_even": ("rounding",),

@@ -56,8 +56,6 @@ class Rounding(IntEnum):
 
 DRAWN = Rounding.STOCHASTIC, Rounding.UP_OR_DOWN
 NEAREST = Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY, Rounding.NEAREST_ZERO, Rounding.NEAREST_UP
-PLAIN = Rounding.NEAREST_ZERO, Rounding.NEAREST_UP, Rounding.UP_OR_DOWN
-"""Modes that loops which restate the one rounding do not know, unless they say so."""
 
 
 class Overflow(IntEnum):
@@ -437,8 +435,8 @@ class Rule(NamedTuple):
     @property
     def restated(self) -> bool:
         """Whether loops that restate the one rounding know of it."""
-        usual = self.projection == "ieee" and self.rounding not in PLAIN
-        return usual and (self.sr_method == "truncate" or self.rounding is not Rounding.STOCHASTIC)
+        drawn_otherwise = self.sr_method != "truncate" and self.rounding is Rounding.STOCHASTIC
+        return self.projection == "ieee" and not drawn_otherwise
 
 
 class Target(NamedTuple):

@@ -1,4 +1,4 @@
-"""Steps of a tile: what one turn of the loop over k does to a vector of running sums, written out in `lanes.Vector`s.
+"""Steps of a tile: what one turn of the loop over k does to a vector of running sums, written out in `vectors.Vector`s.
 
 All of them need finite operands of ranges in which no product, sum or error leaves the carrier's normal numbers
 (`softfloat.engine.tiling` looks at the operands first). Then the first infinity or NaN of a running sum is an overflow,
@@ -75,7 +75,6 @@ HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round 
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 UNDECIDED_BITS = (1023 - 16) << 52
 ONE = 0x3F800000  # float32's code of 1
-RUNNING = "running"  # beside the slots: a sum between phases
 BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
 AT_ONCE = 4  # sums that do not wait for one another
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
@@ -122,10 +121,11 @@ ABSORBING = {"half", "bfloat16"}
 """Of these, the ones that make an infinity of an overflow by themselves."""
 
 
-def away_from_ties(y):
-    """The nearest integer, of two the one farther from zero."""
-    half = (y.bits() & SIGN | 0x3F000000).floats()
-    return (y + half).truncated()
+def nearest_integer(x, tied_up=True):
+    """The nearest integer, of two the upper or the lower one."""
+    n = x.floored()
+    rest = x - n
+    return ((rest >= 0.5) if tied_up else (rest > 0.5)).choose(n + 1.0, n)
 
 
 def odd_neighbour(y):
@@ -139,7 +139,9 @@ TO_INTEGER = {
     "toward_zero": lambda y: y.truncated(),
     "toward_positive": lambda y: y.ceiled(),
     "toward_negative": lambda y: y.floored(),
-    "nearest_away": away_from_ties,
+    "nearest_away": lambda y: nearest_integer(y.magnitude()).with_sign(y),
+    "nearest_zero": lambda y: nearest_integer(y.magnitude(), False).with_sign(y),
+    "nearest_up": lambda y: nearest_integer(y).with_sign(y),
     "to_odd": odd_neighbour,
 }
 
@@ -167,9 +169,16 @@ def odd_bits(tile, s):
     return (s.bits() & below).nonzero().choose(kept | (below + 1), kept).floats()
 
 
-def tied_bits(tile, s):
-    """To nearest, ties away from zero."""
-    return ((s.bits() + tile.integer("tie")) & ~tile.integer("below")).floats()
+def carried(tile, s, rounding="nearest_away"):
+    """The bits of a number and half of what is taken away: what carries goes up. Of ties that do not, one less is added."""
+    bits = s.bits()
+    more = {"nearest_zero": -1, "nearest_up": bits >> 31}.get(rounding, 0)
+    return bits + tile.integer("tie") + more
+
+
+def tied_bits(rounding):
+    """To nearest, other ties than to even."""
+    return lambda tile, s: (carried(tile, s, rounding) & ~tile.integer("below")).floats()
 
 
 BY_BITS = {
@@ -177,7 +186,7 @@ BY_BITS = {
     "toward_positive": moved_bits(True),
     "toward_negative": moved_bits(False),
     "to_odd": odd_bits,
-    "nearest_away": tied_bits,
+    **{name: tied_bits(name) for name in ("nearest_away", "nearest_zero", "nearest_up")},
 }
 """In all modes but nearest even, where no result is tiny and inexact."""
 
@@ -205,12 +214,13 @@ class Manner(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """How a stage rounds stochastically, as far as code hangs on it."""
+    """How a stage that draws rounds, as far as code hangs on it."""
 
     saturate: bool = False  # overflows become the largest number
     daz: bool = False
     ftz: bool = False
     wide: bool = False  # as Manner's
+    either: bool = False  # one bit takes up whatever is not exact: s comes to odd, without an error
 
     @property
     def slots(self):
@@ -384,6 +394,8 @@ def drawn(tile, s, error, noise, state, options, watchful):
     n = y.floored()
     fraction = y - n
     late, lost = noise, fraction.bits()
+    if options.either:
+        fraction = fraction.nonzero().choose(fraction.all_of(0.5), fraction)
     if error is not None:
         outward = (error.bits() ^ (s.bits() & SIGN)).floats()
         late = outward.fused(per_quantum, noise.floats())
@@ -515,70 +527,6 @@ def moved_up(tile, row, x):
     """A float32 in float64 to half, stochastically: of as many random bits as it loses none needs to be known. `drawn_half` for normal numbers."""
     random = tile.noise(row).bits() << (BITS_OF_HALF - 16)
     return ((x.bits() + random) & -(1 << BITS_OF_HALF)).floats()
-
-
-def exact_step(block, blocks, stored, saturate, careful, watchful):
-    """Blocks of products and the running sum, exact, each rounded to float32; after the last, to half if it is `stored`.
-
-    `stored` is "nearest", "drawn" or empty. `careful`: sums of a block are exact to odd. If not, they are exact in float64
-    where the running sums before blocks, whose largest and smallest are noted, allow it, and what is stored is right where
-    it is zero or a normal number. Conversions of the CPU cost more than cutting bits. The noise of stores is random numbers
-    to those that are careful, 16 random bits to the others.
-    """
-
-    def careful_step(tile, row, state):
-        running = state[VALUE] + 0.0  # of zeros an exact sum is +0
-        for number in range(blocks):
-            s = whole_block(tile, row, running, range(number * block, (number + 1) * block))
-            single = s.single()
-            running = single.double()
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
-        if stored == "drawn":
-            running = drawn_half(tile, row, running, state, saturate, watchful)
-        elif stored:
-            running = stored_half(single, state, saturate, watchful)
-        if stored and not saturate:  # an infinite partial has no error to fold in, and stays
-            running = (state[VALUE].magnitude() < np.inf).choose(running, state[VALUE])
-        state[VALUE] = running
-        return state
-
-    def begun(tile, row, state):
-        return state | {RUNNING: state[VALUE] + 0.0}
-
-    def summed(number):
-        def step(tile, row, state):
-            running = state[RUNNING]
-            products = range(number * block, (number + 1) * block)
-            if stored or not tile.fuses:
-                s = running + block_sum(tile, row, products)
-            else:  # other rows' chains are enough to wait with
-                s = running
-                for product in products:
-                    s = tile.a(row, product).fused(tile.b(product), s)
-            magnitude = running.magnitude()
-            state[LARGEST_SO_FAR] = magnitude.at_least(state[LARGEST_SO_FAR])
-            state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
-            running = split(s, BITS_OF_FLOAT32)
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ s.bits())
-            return state | {RUNNING: running}
-
-        return step
-
-    def kept(tile, row, state):
-        running = state[RUNNING]
-        if stored:
-            half = moved_up(tile, row, running) if stored == "drawn" else split(running, BITS_OF_HALF)
-            if watchful:
-                state[INEXACT] = state[INEXACT].bits() | (running.bits() ^ half.bits())
-            running = half
-        state[VALUE] = running
-        return state
-
-    if careful:
-        return careful_step
-    return in_phases(begun, *(summed(number) for number in range(blocks)), kept, shared=(LARGEST_SO_FAR, SMALLEST))
 
 
 def gathered(values, join):

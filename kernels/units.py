@@ -11,8 +11,8 @@ from typing import NamedTuple
 import numpy as np
 
 from .steps import (
-    AT_ONCE,
     COUNTED_SLOTS,
+    EXPONENT,
     EXPONENT64,
     INEXACT,
     OVERFLOW,
@@ -24,15 +24,12 @@ from .steps import (
     between,
     drawn_half,
     exponent_bits,
-    gathered,
     in_pairs,
     round_narrow,
     stored_half,
     sum_and_error,
     to_odd,
-    whole_block,
 )
-from .vectors import Vector
 
 LEAD, TOTAL, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
 """Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, the reciprocal grid, and
@@ -244,7 +241,6 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
 
 
 WHOLE = TO_INTEGER | {
-    "nearest_away": lambda y: (y + y.all_of(0.5).with_sign(y)).truncated(),
     "to_odd": lambda y: odd_whole(y.truncated(), y),
 }
 """Whole numbers of float64, by the modes of stores."""
@@ -302,7 +298,8 @@ class Aligned(NamedTuple):
     `cut` and `sum_cut`: "zero", "floor", "odd". `inside`: the running sum is a term; else it meets the terms' sum on a grid of
     its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
     of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `positive`: a sum that rounding
-    makes zero is +0. `stored`: "nearest", "drawn", another mode's name or empty; `daz` and `ftz` are stores'.
+    makes zero is +0. `stored`: "nearest", "drawn", another mode's name or empty; `daz` and `ftz` are stores'. `single`: float32 holds
+    products, their sum in grids, and all that is between.
     """
 
     kind: str
@@ -321,6 +318,7 @@ class Aligned(NamedTuple):
     saturate: bool
     daz: bool = False
     ftz: bool = False
+    single: bool = False
 
     @property
     def group(self):
@@ -341,6 +339,7 @@ class Turn:
 
     def __init__(self, unit, watchful):
         self.unit, self.watchful = unit, watchful
+        self.by_integers = unit.single and unit.cut == "zero" and not watchful
 
     def lost(self, state, cut, exact):
         """Bits that were cut off are noted."""
@@ -352,10 +351,16 @@ class Turn:
         return (scale.bits() - tile.integer(f"{name}_grid")).floats()
 
     def whole(self, y, state):
-        """A term, in grids, cut to them."""
+        """A term, in grids, cut to them; where nothing is noted in float32, as an integer, which takes one instruction less."""
+        if self.by_integers:
+            return y.integers()
         n = whole(y, self.unit.cut)
         self.lost(state, n * 0.5 if self.unit.cut == "odd" else n, y)
         return n
+
+    def total(self, state):
+        """The sum of terms so far, in grids, between the phases of a long block."""
+        return state[TOTAL].bits() if self.by_integers else state[TOTAL]
 
     def cut_to(self, tile, x, scale, name, state):
         """x, cut to so many bits below the scale."""
@@ -433,6 +438,8 @@ class Turn:
         """The sum of terms in grids, and of the running sum where it is one of them, as a number."""
         if self.unit.inside:
             total = total + self.whole(running * per_grid, state)
+        if self.by_integers:
+            total = total.numbers()
         return total * self.grids(tile, scale, "terms")
 
     def finished(self, tile, s, lead, own, running, state):
@@ -462,7 +469,8 @@ def scale_of(lead):
 
 def own_power(tile, running):
     """The power of two that a running sum has."""
-    power = (running.bits() & EXPONENT64).at_least(tile.integer("floor")).floats()
+    field = {32: EXPONENT, 64: EXPONENT64}[running.bits().element.width]
+    power = (running.bits() & field).at_least(tile.integer("floor")).floats()
     return running.nonzero().choose(power, tile.parameter("zero"))
 
 
@@ -499,82 +507,17 @@ def aligned_phases(unit, watchful, turn=None):
         return state
 
     def term(tile, row, state):
-        state[TOTAL] = state[TOTAL] + turn.whole(turn.product_sum(tile, row, 0, state[PER_GRID]), state)
+        n = turn.whole(turn.product_sum(tile, row, 0, state[PER_GRID]), state)
+        state[TOTAL] = (turn.total(state) + n).floats()
         return state
 
     def after(tile, row, state):
         running, lead = state[VALUE], state[LEAD]
-        s = turn.summed(tile, state[TOTAL], scale_of(lead), state[PER_GRID], running, state)
+        s = turn.summed(tile, turn.total(state), scale_of(lead), state[PER_GRID], running, state)
         state[VALUE] = turn.finished(tile, s, lead, own_power(tile, running), running, state)
         return state
 
     return before, led, scaled, term, after
-
-
-# -- exact blocks ----------------------------------------------------------------------------------------------------
-
-
-class Exact(NamedTuple):
-    """A turn of a unit that adds blocks and the running sum exactly: `blocks` of them, then perhaps a store.
-
-    `signed`: zeros of one sign keep it. `careful`: float64 may lose bits of a sum, which are added up and folded in.
-    """
-
-    kind: str
-    block: int
-    blocks: int
-    signed: bool
-    careful: bool
-    result: str
-    stored: str
-    saturate: bool
-    daz: bool = False
-    ftz: bool = False
-
-    @property
-    def group(self):
-        """Products of a turn."""
-        return self.block * self.blocks
-
-
-def whole_with_sign(tile, row, running, products):
-    """As `whole_block`, but zeros of one sign keep it."""
-    s, lost = running, None
-    for product in products:
-        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
-        lost = error if lost is None else lost + error
-    found = to_odd(*sum_and_error(s, lost))
-    return (found.is_zero() & s.is_zero()).choose(s, found)
-
-
-def exact_sum_of(tile, row, running, number, unit, watchful):
-    """The running sum and block `number` of a turn of `Exact`: all bits that decide."""
-    s = running if unit.signed else running + 0.0
-    products = range(number * unit.block, (number + 1) * unit.block)
-    nearest = unit.block == 1 and unit.result == "single" and not watchful  # float64 has more than twice the bits
-    if unit.careful and not nearest:
-        return whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
-    sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
-    for n, k in enumerate(products[AT_ONCE - 1 :]):
-        x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
-        sums[n % AT_ONCE] = x.fused(y, before_it) if tile.fuses else before_it + x * y
-    return gathered(sums, Vector.__add__)
-
-
-def exact_unit_step(unit, watchful):
-    """A turn of `Exact`."""
-
-    def step(tile, row, state):
-        before = running = read(tile, state[VALUE], unit)
-        for number in range(unit.blocks):
-            s = exact_sum_of(tile, row, running, number, unit, watchful)
-            running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
-        if unit.stored:
-            running = stored(tile, row, running, before, state, watchful, unit)
-        state[VALUE] = running
-        return state
-
-    return step
 
 
 # -- fixed point -----------------------------------------------------------------------------------------------------
@@ -623,7 +566,6 @@ def fixed_unit_step(unit, watchful, noted=None):
 MAKERS = {
     "pairs": pairs_step,
     "aligned": aligned_unit_step,
-    "exact": exact_unit_step,
     "fixed": fixed_unit_step,
 }
 """What writes the turns of a unit's kind."""

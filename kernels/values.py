@@ -250,8 +250,9 @@ def short_drawn(code, half_word, rest, lattice):
     """(bits, whether they differ from x's, whether x is tiny, whether 16 random bits leave anything open) for x in range."""
     magnitude = code & MAGNITUDE
     found, excess = aligned_bits(magnitude, lattice)
-    found += half_word << (lattice.dropped - DRAWN)
-    hangs = (found >> (lattice.dropped - DRAWN)) & 0xFFFF == 0xFFFF
+    taken = half_word << (lattice.dropped - DRAWN)
+    found += taken | (-(half_word & 1) & lattice.jam & rest)
+    hangs = ((found >> (lattice.dropped - DRAWN)) & 0xFFFF == 0xFFFF) & (lattice.jam == 0)
     found = without(found & ~rest, excess)
     tiny = magnitude < lattice.smallest_normal
     return found | signed(code, found, lattice), found ^ magnitude, tiny, hangs | in_sliver(magnitude, lattice)

@@ -22,7 +22,6 @@ _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16":
 INDEX = ir.IntType(64)
 _DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
 """Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
-STEPS_OF_A_BLOCK = 8  # half-words of a Philox block: turns that `fill_noise` serves
 
 
 class Vector:
@@ -123,6 +122,10 @@ class Vector:
     def cut(self, element):
         """The low bits of integers."""
         return self._new(self.builder.trunc(self.value, self._typed(element)))
+
+    def long(self):
+        """Integers without sign as ones of 64 bits."""
+        return self._new(self.builder.zext(self.value, self._typed(INDEX)))
 
     def all_of(self, number):
         """A vector of this type with a number in every lane."""
@@ -237,6 +240,16 @@ class Vector:
     def truncated(self):
         """Rounded toward zero to an integer."""
         return self._call("trunc")
+
+    def integers(self):
+        """Numbers rounded toward zero, of which integers of the same width hold every one."""
+        kind = {32: ir.IntType(32), 64: ir.IntType(64)}[self.bits().element.width]
+        return self._new(self.builder.fptosi(self.value, self._typed(kind)))
+
+    def numbers(self):
+        """Integers as the nearest floats of the same width."""
+        kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
+        return self._new(self.builder.sitofp(self.value, self._typed(kind)))
 
     def floored(self):
         """Rounded down to an integer."""

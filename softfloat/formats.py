@@ -231,7 +231,8 @@ class Format:
     Notes
     -----
     A format of more than 8 exponent bits or 24 bits of precision, or with numbers outside 2^-400 ... 2^400, is `wide`: elementwise
-    operations, sums in order and SoftArrays serve it; what else does not refuses it.
+    operations, sums (in order, in pairs, compensated, exact), vectors and SoftArrays serve it; functions (exp ... pow), dot-product units and what
+    else does not refuse it by name.
 
     Numbers below float8_e8m0fnu's second, 2^-126, go to the nearest: from 2^-127 up to 1.5 * 2^-127 to 2^-127. ml_dtypes and PyTorch
     take all but 2^-127 itself to 2^-126 there; everywhere else the three agree.

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["FIELD_STYLES", "plain_table", "spans", "styled", "table_html", "titled"]
+__all__ = ["FIELD_STYLES", "aligned", "plain_table", "spans", "styled", "table_html", "titled"]
 
 
 FIELD_STYLES = {"sign": "#D55E00", "exponent": "#009E73", "fraction": "#0072B2"}
@@ -46,6 +46,16 @@ def styled(fields: Iterable[tuple[str, str]]) -> Text:
 
 
 # -- tables ----------------------------------------------------------------------------------------------------------
+
+
+def aligned(rows: Sequence[Sequence[str]], left: Iterable[int]) -> str:
+    """Rows of text in columns, those of these numbers on the left, others on the right."""
+    sides = [str.ljust if i in left else str.rjust for i in range(len(rows[0]))]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return "\n".join(
+        "  ".join(side(cell, width) for side, cell, width in zip(sides, row, widths, strict=True)).rstrip()
+        for row in rows
+    )
 
 
 def table_html(rows: Iterable[Sequence[str]], headings: Sequence[str] = (), caption: str = "") -> str:

@@ -47,18 +47,19 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide wide_blocks | accumulate blocks drawn_conversions | drawn_singles vectors | singles  gathered lanes | noise steps | "
-    "one_by_one | quick_steps | "
-    "counting_steps unit_panels | loops dot_steps quantization tiles | dots few "
-    "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
-    "counted_units paired sums.arithmetics sums.noise | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
+    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks wide_exact | drawn_singles vectors | singles wide_products gathered | "
+    "scaled_segments steps | "
+    "one_by_one tiles | quick_steps | "
+    "counting_steps | loops dot_steps quantization | dots "
+    "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | exact_units sums.noise | "
+    "counted_units paired sums.arithmetics | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
     "exported sums.target | sums.calls | batches",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
-    "segments stacks wide_sums | joining unit_stacks | prefixes | calls products quantization | placing small",
+    "scaled_segments segments stacks wide_products | joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

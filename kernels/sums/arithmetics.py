@@ -10,9 +10,19 @@ import numpy as np
 from ..accumulate import PRODUCT, RUNNING
 from ..counting_steps import counting_watches
 from ..fast import has_feature
-from ..one_by_one import HARMLESS, in_direction, product_to_draw, settling, single_fused, single_product, single_sum
+from ..one_by_one import (
+    HARMLESS,
+    either,
+    in_direction,
+    product_to_draw,
+    settling,
+    single_fused,
+    single_product,
+    single_sum,
+)
 from ..quick_steps import (
     AROUND,
+    EXACT,
     HALF_TIE,
     HALF_WATCHES,
     LAST_BIT,
@@ -201,9 +211,11 @@ class CarefulDraws(Arithmetic):
 
     def _drawn(self, s, error, site):
         """(rounded, bits where something was lost, where it became the largest number)."""
-        nothing = s.all_of(0.0)
+        nothing, options = s.all_of(0.0), self.stage.options
+        if options.either and error is not None:
+            s, error = to_odd(s, error), None
         own = self.state | {INEXACT: nothing, OVERFLOW: nothing}
-        found = drawn(self.turn, s, error, self.one_and_random(site), own, self.stage.options, True)
+        found = drawn(self.turn, s, error, self.one_and_random(site), own, options, True)
         lost, over = own.pop(INEXACT).bits(), own.pop(OVERFLOW).bits()
         self.state |= own
         if OVERFLOW in self.state:
@@ -251,7 +263,13 @@ class CarefulSingleDraws(Arithmetic):
     settling = staticmethod(settling)
 
     def _settled(self, nearest, error, noise, sure=True):
+        if self.stage.either:
+            return either(nearest, error, noise)
         return self.settling(self.turn, self.state, sure)(nearest, error, noise)
+
+    def one_and_random(self, site):
+        """1 + the first 16 bits of a site's next random number, or the only one as it is."""
+        return self.random(site) if self.stage.either else super().one_and_random(site)
 
     def product(self, a, b):
         """a * b, rounded, if it is not exact."""
@@ -379,15 +397,25 @@ class QuickDraws(Arithmetic):
 
     def _sure(self):
         """Where exact values of sums lie."""
+        if self.stage.either:
+            return EXACT
         return AROUND if self.observer.looks else drawn_from(self.turn)
 
+    @property
+    def _to_odd(self):
+        """Whether sums are, by which it is seen that they are not exact."""
+        return self.observer.looks or self.stage.either
+
     def _drawn(self, s, site, where):
-        return quickly_drawn(self.turn, s, self.random(site), self.state, self.stage.family, where, self.turn.lift > 1)
+        noise, taken = self.random(site), None
+        if self.stage.either:
+            taken = noise.nonzero().choose(noise.all_of(-1), noise)
+        return quickly_drawn(self.turn, s, noise, self.state, self.stage.family, where, self.turn.lift > 1, taken)
 
     def product(self, a, b):
         """a * b, rounded."""
-        if self.stage.wide and self.observer.looks:  # to odd, which says what is inexact
-            exact, where = exact_product(self.turn, a, b, self.stage), AROUND
+        if self.stage.wide and self._to_odd:
+            exact, where = exact_product(self.turn, a, b, self.stage), EXACT if self.stage.either else AROUND
         else:
             exact, where = drawn_product(self.turn, a, b, self.stage.wide)
         found = self._drawn(exact, PRODUCT, where)
@@ -400,7 +428,7 @@ class QuickDraws(Arithmetic):
         return a, b if self.turn.lift == 1.0 else b * self.turn.lift
 
     def _sum(self, x, y):
-        if self.observer.looks:
+        if self._to_odd:
             return exact_sum(self.turn, y, x, self.stage.manner)
         return x.plus_toward("zero", y) if self.turn.directed else x + y
 
@@ -410,7 +438,7 @@ class QuickDraws(Arithmetic):
 
     def fused(self, a, b, c):
         """a * b + c, rounded once."""
-        if self.observer.looks:
+        if self._to_odd:
             return self._added(c, exact_fma(self.turn, a, b, c, self.stage))
         return self._added(c, a.fused_toward("zero", b, c) if self.turn.directed else a.fused(b, c))
 

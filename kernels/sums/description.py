@@ -4,7 +4,7 @@ from typing import NamedTuple
 
 from ..steps import Draws, Manner
 
-STOCHASTIC = "stochastic"
+STOCHASTIC, EITHER = "stochastic", "up_or_down"
 
 
 class Stage(NamedTuple):
@@ -24,8 +24,13 @@ class Stage(NamedTuple):
 
     @property
     def draws(self):
-        """Whether it rounds stochastically."""
-        return self.rounding == STOCHASTIC
+        """Whether random numbers decide."""
+        return self.rounding in (STOCHASTIC, EITHER)
+
+    @property
+    def either(self):
+        """Whether one bit does, of all that is not exact."""
+        return self.rounding == EITHER
 
     @property
     def single(self):
@@ -50,7 +55,7 @@ class Stage(NamedTuple):
     @property
     def options(self):
         """As `steps` know one that draws."""
-        return Draws(self.noted, self.daz, self.ftz, self.wide)
+        return Draws(self.noted, self.daz, self.ftz, self.wide, self.either)
 
 
 class Sum(NamedTuple):

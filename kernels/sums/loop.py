@@ -23,7 +23,6 @@ from ..steps import (
     VALUE,
     Numbers,
 )
-from ..tiles import flags_of
 from ..vectors import LANES, Vector
 from . import arithmetics, noise
 from .language import BYTE, CACHE_LINE, DOUBLE, LONG, SHORT, SINGLE, WORD, Code, Int
@@ -33,14 +32,15 @@ from .orders import ERRORS, ORDERS
 
 POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
-    "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE,
+    "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE, "spans_a": DOUBLE, "spans_b": DOUBLE,
+    "low_c": DOUBLE,
 }  # fmt: skip
 """What is at places that a call hands over; operands may lie there as codes."""
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
     "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "across", "near", "a_plane", "b_plane",
-    "c_apart",
+    "c_apart", "stretches",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 ADDRESS = "width", "key", "stream"
@@ -52,6 +52,19 @@ SAVED = COUNTED_SLOTS
 SLOTS = COUNTED_SLOTS + 1
 FEW_NUMBERS, MANY_NUMBERS = 16, 64
 """Places for random numbers of a site: of turns that take one each, and of those of several chains."""
+
+
+def flags_of(state, nan_flags):
+    """Outputs' flags from a tile's state at the end, of which not every tile notes UNDERFLOW and OVERFLOW."""
+    value, none = state[VALUE], nan_flags & 0
+    flags = state[INEXACT].bits().nonzero().choose(1, none)
+    if UNDERFLOW in state:
+        flags = flags | state[UNDERFLOW].bits().nonzero().choose(3, none)
+    over = value.magnitude() >= np.inf
+    if OVERFLOW in state:
+        over = over | state[OVERFLOW].bits().nonzero()
+    flags = flags | over.choose(5, none)
+    return value.differs(value).choose(flags | nan_flags, flags)
 
 
 class Turn:

@@ -2,13 +2,28 @@
 
 from llvmlite import ir
 
-from ..noise import LOW_WORD, PHILOX_STEPS, _philox
 from ..prng import DOT_PLANE
 from ..vectors import Vector
 from .language import LONG, WORD, Code, Int
 
+PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
+LOW_WORD = 0xFFFFFFFF
 ROUNDINGS = 8
 AT_ONCE = 2  # rows, in registers
+
+
+def _philox(outputs, where, stream, keys):
+    """`prng.philox` of vectors of outputs, two 32-bit numbers and the key of each round; the words' upper halves are of no account.
+
+    The vectors take each round together, as one chain of rounds leaves the CPU waiting.
+    """
+    words = [[c0, where, *stream] for c0 in outputs]
+    for k0, k1 in keys:
+        for chain, (c0, c1, c2, c3) in enumerate(words):
+            p0 = (c0 & LOW_WORD) * PHILOX_MULTIPLIERS[0]
+            p1 = (c2 & LOW_WORD) * PHILOX_MULTIPLIERS[1]
+            words[chain] = [p1.logical_right(32) ^ c1 ^ k0, p1, p0.logical_right(32) ^ c3 ^ k1, p0]
+    return words
 
 
 def fill(function, rows, lanes):

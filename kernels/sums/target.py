@@ -15,7 +15,7 @@ from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .orders import ORDERS
 from .trees import Trees
-from .units import Units, UnitSum
+from .units import Units, UnitSum, spanned
 from .whole import address
 
 _lock = threading.Lock()
@@ -38,9 +38,9 @@ def _maker(what):
     return InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
 
 
-def _made(what):
-    """The object file of a sum. Vectors are written out: LLVM looks for none."""
-    machine, module = _machine(), _maker(what)(what).module
+def compiled(module):
+    """The object file of a module. Vectors are written out: LLVM looks for none."""
+    machine = _machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     options = llvm.create_pipeline_tuning_options(speed_level=2)
@@ -59,7 +59,8 @@ def _path(what):
         return None
 
 
-def _linked(content):
+def linked(content):
+    """The function `loop` of an object file."""
     engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine())
     engine.add_object_file(llvm.ObjectFileRef.from_data(content))
     engine.finalize_object()
@@ -73,11 +74,13 @@ def _linked(content):
 def _found(what):
     path = _path(what)
     content = path and compile_cache.read(path)
+    compile_cache.begin_loop(kept=bool(content))
     if not content:
-        content = _made(what)
+        content = compiled(_maker(what)(what).module)
+        compile_cache.end_loop()
         if path is not None:
             compile_cache.write(path, content)
-    return _linked(content)
+    return linked(content)
 
 
 def loop_of(what):
@@ -97,4 +100,4 @@ def again_address(what):
 PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
 
-__all__ = ["FEW_NUMBERS", "MANY_NUMBERS", "PLACES", "SLOTS", "UnitSum", "again_address", "loop_of"]
+__all__ = ["FEW_NUMBERS", "MANY_NUMBERS", "PLACES", "SLOTS", "UnitSum", "again_address", "loop_of", "spanned"]

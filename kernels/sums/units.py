@@ -1,7 +1,9 @@
 """Sums of dot-product units: the turns that `units` and `counted_units` write, of all rows of a tile in registers.
 
 Turns are watched until every output is inexact, unless additions are counted: these look always. What 16 random bits of a store leave open is
-done once more with all of them.
+done once more with all of them. Some turns of exact sums are tried quickly, and done again with care if a bit may have been lost: none is
+where all terms are multiples of some bit, and no sum reaches 53 bits above it. Products are multiples of the least of their operands' lowest
+bits; a running sum is one of the lowest bit so far, for rounding only takes bits away, and, being a float32, of 2^-23 of its power of two.
 """
 
 from typing import NamedTuple
@@ -9,10 +11,26 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from .. import counted_units, units
+from .. import counted_units, exact_units, units
 from ..accumulate import STORE
+from ..exact_units import EXTREMES, cuts, exact_unit_step, is_quick
 from ..fast import has_feature
-from ..steps import COUNTED_SLOTS, INEXACT, SLOTS, UNSETTLED, VALUE, Numbers
+from ..steps import (
+    COUNTED_SLOTS,
+    COUNTS,
+    EXPONENT64,
+    GREATEST,
+    HALF_LARGEST,
+    HALF_NORMAL,
+    INEXACT,
+    LARGEST_SO_FAR,
+    LEAST,
+    SLOTS,
+    SMALLEST,
+    UNSETTLED,
+    VALUE,
+    Numbers,
+)
 from ..units import LEAD, LOST, PER_GRID, TOTAL, UnitNumbers
 from ..vectors import LANES, Vector
 from . import noise
@@ -25,6 +43,20 @@ WATCH = 32
 TOGETHER = 4
 """Rows of a tile that are looked at side by side, and without vectors of 512 bits any: what is noted of more is not kept in registers."""
 FRACTION = 2.0**-16  # what the last of 16 random bits is worth
+TRIED = 256
+"""Products, at most, that are tried quickly at a time."""
+SPANNED = 16
+"""Products, at least, whose operands are looked at together: of few the least of both rarely meet."""
+BITS = 2.0**52  # of float64, above the lowest
+BITS_BELOW = 2.0**-23  # a power of two, of float32
+
+
+MAKERS = units.MAKERS | {"exact": exact_unit_step}
+
+
+def spanned(unit):
+    """Products whose operands' spans are told apart, whole turns; 0 where no turn is tried quickly."""
+    return -(-SPANNED // unit.group) * unit.group if is_quick(unit) else 0
 
 
 class UnitSum(NamedTuple):
@@ -51,14 +83,14 @@ class UnitSum(NamedTuple):
     @property
     def single(self):
         """Whether sums are float32."""
-        return self.unit.kind == "pairs"
+        return self.unit.kind == "pairs" or getattr(self.unit, "single", False)
 
 
 class Turn:
     """What steps see of a turn: operands, random numbers, numbers of the call. `row` is the one being written, of `rows`."""
 
-    def __init__(self, code, maker, places, known, rows, first):
-        self.code, self.rows, self.row = code, len(rows), 0
+    def __init__(self, code, maker, places, known, rows, first, bits):
+        self.code, self.rows, self.row, self._bits = code, len(rows), 0, bits
         self._maker, self._places, self._known, self._rows, self._first = maker, places, known, rows, first
         self.fuses = has_feature("fma")
         self.directed = has_feature("avx512f") and code.lanes == LANES[maker.carrier]
@@ -79,9 +111,12 @@ class Turn:
         return self._operand("b", product, plane)
 
     def noise(self, row):
-        """A random number for every output of a row."""
-        turn = self._first // self._maker.sum.unit.group
-        return self.code.load(self._places["noise"], turn * self._maker.sum.cells + self._rows[row] * self.code.lanes)
+        """A random number for every output of a row, or its first 16 bits, as the code that is being written takes them."""
+        turn, code = self._first // self._maker.sum.unit.group, self.code
+        where = turn * self._maker.sum.cells + self._rows[row] * code.lanes
+        if self._bits:
+            return code.load(code.as_words(self._places["noise"]), where).long()
+        return code.load(self._places["noise"], where)
 
     def parameter(self, name):
         """A number of the call, in every lane."""
@@ -104,7 +139,7 @@ class Units(Maker):
         self.item, self.word = (SINGLE, WORD) if what.single else (DOUBLE, LONG)
         self.carrier = np.float32 if what.single else np.float64
         self.planes_of_operands = 1 + (unit.kind == "aligned")
-        self.numbers = (Numbers if what.single else UnitNumbers)._fields
+        self.numbers = (Numbers if unit.kind == "pairs" else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         slots = (counted_units if what.counts else units).slots_of(unit)
         self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), {}
@@ -113,21 +148,41 @@ class Units(Maker):
         if what.draws:
             self.fill = self.function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
             noise.fill(self.fill, what.rows, what.lanes)
-        self.looking = self._turns("looking", True)
-        self.brief = None if what.counts else self._turns("brief", False)
+        inexact, all_noted = (INEXACT,) * (not what.counts), (*self.carried, *slots)
+        self.looking = self.brief = self._turns("looking", (*all_noted, *inexact), self._step(True))
+        self.quickly = {}
+        if what.layout == "grid" and is_quick(unit):
+            told = (*self.carried, *(COUNTS, LEAST, GREATEST) * what.counts) if cuts(unit) else all_noted
+            for looks in (False,) if what.counts else (True, False):
+                self.quickly[looks] = self._turns(
+                    f"quick {looks}", told + inexact * looks, self._quick_step(looks), quick=True
+                )
+        elif not what.counts:
+            self.brief = self._turns("brief", all_noted, self._step(False))
         records = unit.kind == "fixed" and what.layout != "grid" and not what.counts
-        self.recording = self._turns("recording", True, keeps=True) if records else None
+        self.recording = None
+        if records:
+            self.recording = self._turns("recording", (*all_noted, INEXACT), self._step(True), keeps=True)
         (_Grid if what.layout == "grid" else _Panels)(self)
 
     def _step(self, looks):
-        unit = self.sum.unit
-        if self.sum.counts:
-            return counted_units.STEPS[unit.kind](unit, self.sum.of_nan)
-        return units.MAKERS[unit.kind](unit, looks)
+        """The steps of a turn: several of a long block, in phases."""
+        unit, what = self.sum.unit, self.sum
+        if what.phased:
+            return counted_units.phases(unit) if what.counts else units.aligned_phases(unit, looks)
+        if what.counts:
+            return counted_units.STEPS[unit.kind](unit, what.of_nan)
+        return MAKERS[unit.kind](unit, looks)
 
-    def _turns(self, name, looks, step=None, keeps=False):
+    def _quick_step(self, looks):
+        unit = self.sum.unit
+        return (
+            counted_units.quick_step(unit, self.sum.of_nan) if self.sum.counts else exact_units.quick_step(unit, looks)
+        )
+
+    def _turns(self, name, slots, step, keeps=False, quick=False):
         """Code of some turns, of operands, random numbers and a state at these places; one that `keeps` states leaves them in place of
-        random numbers, after every turn."""
+        random numbers, after every turn. What is `quick` tells EXTREMES, of some rows in one, and takes of random numbers the first bits."""
         what = self.sum
         function = self.function(name, ir.VoidType(), *[self.item.as_pointer()] * 5, *[LONG] * 3)
         code = Code(function, what.lanes)
@@ -137,23 +192,22 @@ class Units(Maker):
         for which, pointer, distance in zip("ab", (a, b), apart, strict=True):
             for plane in range(self.planes_of_operands):
                 places[which, plane] = code.at(pointer, distance * plane)
-        notes = looks and (step is not None or not what.counts)
-        slots = (*self.carried, *(slot for slot in self.noted if slot != INEXACT or notes))
-        all_rows = has_feature("avx512f") and not looks
+        all_rows = has_feature("avx512f") and INEXACT not in slots and not what.counts
         together, known = what.rows if all_rows else min(TOGETHER, what.rows), {}
         with code.loop(what.rows // together) as group:
             rows = [group * together + n for n in range(together)]
             cells = {(slot, n): self.place(slot, row) for slot in slots for n, row in enumerate(rows)}
+            cells |= {(slot, 0): self.place(slot, rows[0]) for slot in EXTREMES if quick}
             held = {cell: code.variable(code.load(state, where)) for cell, where in cells.items()}
             with code.loop(count) as k:
 
                 def turn(product=0, first=k * what.unit.group, rows=rows):
-                    return Turn(code, self, places, known, rows, first + product)
+                    return Turn(code, self, places, known, rows, first + product, quick)
 
-                if what.phased and step is None:
-                    self._phases(code, turn, held, looks)
+                if isinstance(step, tuple):
+                    self._phases(code, turn, held, step)
                 else:
-                    self._run(step or self._step(looks), turn(), held)
+                    self._run(step, turn(), held)
                 for cell, where in cells.items() if keeps else ():
                     code.store(held[cell].get(), drawn, k * (SLOTS * what.cells) + where)
             for cell, where in cells.items():
@@ -174,10 +228,9 @@ class Units(Maker):
         for (slot, row), x in held.items():
             x.set(states[row][slot].floats())
 
-    def _phases(self, code, turn, held, looks):
+    def _phases(self, code, turn, held, steps):
         """A long block: what comes before its terms, their powers of two, what comes once these are known, terms, and what comes after all."""
         unit, rows = self.sum.unit, range(turn().rows)
-        steps = counted_units.phases(unit) if self.sum.counts else units.aligned_phases(unit, looks)
         aside = (LEAD, TOTAL, PER_GRID, *(LOST,) * self.sum.counts)
         zero = code.everywhere(0.0, self.item)
         held = held | {(slot, row): code.variable(zero) for slot in aside for row in rows}
@@ -194,21 +247,22 @@ class _Turns(Driver):
 
     def begin(self):
         """No turn is done."""
-        code, maker = self.code, self.maker
+        code, maker, nothing = self.code, self.maker, ir.Constant(self.maker.item.as_pointer(), None)
         self.done, self.known = (code.variable(code.int(0)) for _ in range(2))
+        self.drawn = nothing
         if maker.sum.draws:
-            self.drawn = code.room(noise.ROUNDINGS * maker.sum.cells, maker.item)
+            self.drawn, self.told = code.room(noise.ROUNDINGS * maker.sum.cells, maker.item), code.room(1, LONG)
+        if maker.sum.draws or maker.quickly:
             self.before = code.room(COUNTED_SLOTS * maker.sum.cells, maker.item)
-            self.told = code.room(1, LONG)
-        else:
-            self.drawn = ir.Constant(maker.item.as_pointer(), None)
+        if maker.quickly:
+            self.lowest = code.of(1).variable(code.of(1).load(self.call["low_c"]))
 
     def turns(self, a, b, state, begun=False):
         """All turns, of operands and a state at these places. Of one that has `begun`, outputs may be inexact."""
         code, call, maker = self.code, self.call, self.maker
         turns, unit = call["turns"], maker.sum.unit
         sizes = [strides.product * unit.group for strides in maker.strides]
-        fixed = self.drawn, state, call["numbers"], call["a_plane"], call["b_plane"]
+        fixed = state, call["numbers"], call["a_plane"], call["b_plane"]
         if begun and not maker.sum.counts:
             self.known.set(self.all_inexact(state))
         with code.while_(lambda: self.done.get() < turns):
@@ -219,50 +273,109 @@ class _Turns(Driver):
             else:
                 some = count.least(done.same(0).choose(code.int(1), done).least(max(WATCH // unit.group, 1)))
                 count = self.known.get().differs(0).choose(count, some)
+            if maker.quickly:
+                count = count.least(max(TRIED // unit.group, 1))
             if maker.sum.draws:
                 count = count.least(code.int(noise.ROUNDINGS) - (call["step"] + done) % noise.ROUNDINGS)
-            places = (code.at(x, done * size) for x, size in zip((a, b), sizes, strict=True))
-            self._some((*places, *fixed), count, state)
-            if not maker.sum.counts:
+                if maker.quickly or not maker.sum.counts:
+                    number = call["step"] + done
+                    self.random(STORE, number, number + count, noise.ROUNDINGS - 1)
+            a_at, b_at = (code.at(x, done * size) for x, size in zip((a, b), sizes, strict=True))
+
+            def given(drawn, a=a_at, b=b_at):
+                return a, b, drawn, *fixed
+
+            if maker.quickly:
+                fine = self._quickly(given, count, state)
+                with code.when(fine.same(0), rarely=True):
+                    self._carefully(given, count, state)
+            else:
+                self._carefully(given, count, state)
+            if maker.sum.counts:
+                self.take_counts(state)
+            else:
                 with code.when(self.known.get().same(0)):
                     self.known.set(self.all_inexact(state))
             self.done.set(done + count)
 
-    def _some(self, given, count, state):
+    def _bits(self):
+        """Where the first bits of the random numbers of the next turns are."""
+        number = self.call["step"] + self.done.get()
+        return self.code.at(self.code.as_words(self.noise), number % noise.ROUNDINGS * self.maker.sum.cells)
+
+    def _quickly(self, given, count, state):
+        """1 where so many turns are done, quickly; else the state is as it was."""
         code, call, maker = self.code, self.call, self.maker
-        if not maker.sum.draws:
-            self._run(given, count, state)
+        one, unit, fine = code.of(1), maker.sum.unit, code.variable(code.int(0))
+        some = spanned(unit) // unit.group
+        first, stop = self.done.get() // some, (self.done.get() + count + some - 1) // some
+        lowest, greatest = (one.variable(one.everywhere(x, DOUBLE)) for x in (float("inf"), 0.0))
+        with code.loop(stop, first) as stretch:
+            of_a, of_b = ((code.at(call[f"spans_{x}"], (self.spans[x] + stretch) * 2)) for x in "ab")
+            low, high = (one.load(of_a, n) * one.load(of_b, n) for n in range(2))
+            lowest.set(lowest.get().at_most(low))
+            greatest.set(greatest.get().at_least(high))
+        self.lowest.set(self.lowest.get().at_most(lowest.get()))
+        reach = greatest.get() * float(unit.block)
+        limit, limit_so_far = (x.get() * BITS - reach for x in (lowest, self.lowest))
+        with code.when(Int(code.builder, (limit > 0.0).anywhere())):
+            self._keep(state, self.before)
+            for slot, begins in ((LARGEST_SO_FAR, 0), (SMALLEST, EXPONENT64 - 1)):
+                with code.loop(maker.sum.rows) as row:
+                    code.store(code.everywhere(begins, LONG), state, maker.place(slot, row))
+            drawn = self._bits() if maker.sum.draws else self.drawn
+            quickly = maker.quickly[False], maker.quickly.get(True, maker.quickly[False])
+            self._run(*quickly, given(code.builder.bitcast(drawn, maker.item.as_pointer())), count)
+            limits = (code.splat(code.only(x)) for x in (limit, limit_so_far, lowest.get()))
+            fine.set(Int(code.builder, self._wrong(state, *limits).nowhere()).long())
+            with code.when(fine.get().same(0), rarely=True):
+                self._keep(self.before, state)
+        return fine.get()
+
+    def _wrong(self, state, limit, limit_so_far, lowest):
+        """Lanes in which a bit may have been lost, or a store been no normal number of half."""
+        code, maker = self.code, self.maker
+        wrong, halves = code.variable(code.everywhere(0, LONG)), cuts(maker.sum.unit)
+        with code.loop(maker.sum.rows) as row:
+            large, small, value = (code.load(state, maker.place(slot, row)) for slot in (*EXTREMES, VALUE))
+            small = (small.bits() + 1).floats()
+            found = (large < limit_so_far) | ((large < limit) & (small * BITS_BELOW >= lowest))
+            if halves:
+                magnitude = value.magnitude()
+                normal = (magnitude >= HALF_NORMAL) | magnitude.is_zero()
+                found = found & (large <= HALF_LARGEST) & (small >= HALF_NORMAL) & normal & (magnitude <= HALF_LARGEST)
+            wrong.set(wrong.get() | found.choose(code.everywhere(0, LONG), 1))
+        return wrong.get().nonzero()
+
+    def _carefully(self, given, count, state):
+        code, maker, number = self.code, self.maker, self.call["step"] + self.done.get()
+        careful = maker.brief, maker.looking
+        if not maker.sum.draws or maker.sum.counts:
+            if maker.sum.draws:
+                self._draw_all(number, count)
+            self._run(*careful, given(self.drawn), count)
             return
-        number = call["step"] + self.done.get()
-        if maker.sum.counts:
-            self._draw_all(number, count)
-            self._run(given, count, state)
-            return
-        self.random(STORE, number, number + count, noise.ROUNDINGS - 1)
-        cells, words = maker.sum.cells, code.as_words(self.noise)
-        first = number % noise.ROUNDINGS * cells
+        drawn, kind = self._bits(), ir.VectorType(maker.item, code.lanes)
         with code.loop(count * maker.sum.rows) as n:
-            drawn = code.load(words, first + n * code.lanes).value
-            kind = ir.VectorType(maker.item, code.lanes)
-            code.store(Vector(code.builder, code.builder.uitofp(drawn, kind)) * FRACTION, self.drawn, n * code.lanes)
+            bits = code.load(drawn, n * code.lanes).value
+            code.store(Vector(code.builder, code.builder.uitofp(bits, kind)) * FRACTION, self.drawn, n * code.lanes)
         zero = code.everywhere(0.0, maker.item)
         with code.loop(maker.sum.rows) as row:
             code.store(zero, state, maker.place(UNSETTLED, row))
-        slots = (*maker.carried, *maker.noted)
-        for slot in slots:
-            self._copy(state, self.before, slot)
-        self._run(given, count, state)
+        self._keep(state, self.before)
+        self._run(*careful, given(self.drawn), count)
         opened = code.variable(zero.bits())
         with code.loop(maker.sum.rows) as row:
             opened.set(opened.get() | code.load(state, maker.place(UNSETTLED, row)).bits())
         with code.when(Int(code.builder, opened.get().nonzero().anywhere()), rarely=True):
-            for slot in slots:
-                self._copy(self.before, state, slot)
+            self._keep(self.before, state)
             self._draw_all(number, count)
-            self._run(given, count, state)
+            self._run(*careful, given(self.drawn), count)
 
-    def _copy(self, source, target, slot):
-        self.code.copy(*(self.code.at(x, self.maker.place(slot)) for x in (source, target)), self.maker.sum.cells)
+    def _keep(self, source, target):
+        """What is in one place, in another, too."""
+        for slot in (*self.maker.carried, *self.maker.noted):
+            self.code.copy(*(self.code.at(x, self.maker.place(slot)) for x in (source, target)), self.maker.sum.cells)
 
     def _draw_all(self, number, count):
         """Random numbers of stores, with all their bits."""
@@ -276,17 +389,17 @@ class _Turns(Driver):
         kind = ir.FunctionType(WORD, [x.type for x in given])
         code.builder.call(code.builder.bitcast(call["again"], kind.as_pointer()), given)
 
-    def _run(self, given, count, state):
-        code, maker = self.code, self.maker
-        if maker.sum.counts:
-            code.call(maker.looking, *given, count)
-            self.take_counts(state)
+    def _run(self, brief, looking, given, count):
+        """Code of turns, by what does not look once all outputs are inexact."""
+        code = self.code
+        if brief is looking:
+            code.call(looking, *given, count)
             return
-        with code.builder.if_else(self.known.get().differs(0).value) as (briefly, looking):
+        with code.builder.if_else(self.known.get().differs(0).value) as (briefly, watching):
             with briefly:
-                code.call(maker.brief, *given, count)
-            with looking:
-                code.call(maker.looking, *given, count)
+                code.call(brief, *given, count)
+            with watching:
+                code.call(looking, *given, count)
 
 
 class _Grid(_Turns):
@@ -310,6 +423,10 @@ class _Grid(_Turns):
         product, planes = self.product, maker.planes_of_operands
         state = code.room(COUNTED_SLOTS * maker.sum.cells, maker.item)
         self.begin()
+        self.spans = {
+            "a": (product * call["panels"] + i) * call["stretches"],
+            "b": (product * call["across"] + j) * call["stretches"],
+        }
         self.nothing_yet(state, i, j)
         with code.loop(maker.sum.rows) as row:
             begins = code.load(call["c"], product * call["c_apart"] + self.outputs + row * call["wide"])

@@ -6,14 +6,13 @@ import numpy as np
 from numba import carray, types
 
 from .. import jit
-from ..accumulate import PRODUCT, RUNNING
+from ..accumulate import PRODUCT, RUNNING, STORE, draw_row
 from ..arith import add
 from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
-from ..jit import bits_float, kernel
+from ..jit import bits_float, kernel, row
 from ..prng import dot_low, unit_fraction
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
 from ..sticky import settling
-from ..tiles import draw_stores
 
 NUMBERS = types.CPointer(types.int64), types.CPointer(types.float64)
 ARGUMENTS = (
@@ -63,6 +62,16 @@ def _rounding(site, x, y, noise, output, number, integers, floats, width, key, s
         found, raised = product_again(x * y, noise, output, number, source, target, width, key, stream)
     carray(total, (1,))[0] = found
     return raised
+
+
+@row
+def draw_stores(noise, corner, row_stride, column_stride, done, count, lanes, rows, key, stream, width):
+    """Random numbers of the stores of a tile of so many rows, from turn `done` on."""
+    for turn in range(count):
+        for row_ in range(rows):
+            at = (turn * rows + row_) * lanes
+            start = corner + row_ * row_stride
+            draw_row(noise[at : at + lanes], start, column_stride, STORE, done + turn, key, stream, width)
 
 
 def _stores(noise, corner, row_stride, column_stride, done, count, lanes, rows, width, key, stream):

@@ -56,7 +56,7 @@ def compensated(fmt: Format | str, method: str = "kahan") -> Accumulator:
     ValueError
         Naming the parameter and the accepted values.
     """
-    fmt = check_format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt", wide=True)
     check_choice("method", method, COMPENSATIONS)
     return Accumulator(
         name=f"compensated({fmt.name!r}, {method!r})",
@@ -104,7 +104,7 @@ def fixed_point(
 @preset
 def exact(fmt: Format | str) -> Accumulator:
     """The exact sum of all products and c, rounded once to `fmt` (Kulisch's long accumulator)."""
-    fmt = check_format(fmt, "fmt")
+    fmt = check_format(fmt, "fmt", wide=True)
     return Accumulator(name=f"exact({fmt.name!r})", block=ALL, running=Stage(fmt), source=PRESETS["exact"].source)
 
 

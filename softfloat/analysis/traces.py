@@ -18,6 +18,7 @@ from softfloat.bits.arithmetic import reciprocal
 from softfloat.bits.operations import ELEMENTWISE
 from softfloat.environments import WATCHES, Environment, Watch, watching
 from softfloat.formats import Format, check_format
+from softfloat.markup import aligned
 from softfloat.status import Flags
 
 __all__ = ["Line", "line_outside", "trace"]
@@ -181,12 +182,7 @@ class trace:
             counts = one.overflows, one.underflows, one.invalid, one.absorbed
             cells = [one.operation, str(one.count), f"{one.mean:.2g}", f"{one.worst:.3g}", *map(str, counts)]
             rows.append([*cells, f"{one.line}: {one.source}"])
-        widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-        lines = []
-        for first, *middle, last in rows:
-            right = [cell.rjust(width) for cell, width in zip(middle, widths[1:-1], strict=True)]
-            lines.append("  ".join([first.ljust(widths[0]), *right, last]))
-        return "\n".join(lines)
+        return aligned(rows, [0, len(rows[0]) - 1])
 
     def _told(
         self, operation: Any, operands: tuple[Any, ...], options: dict[str, Any], env: Environment

@@ -79,7 +79,7 @@ def check_codes(codes: Any, fmt: Format | Fixed, argument: str) -> Codes:
         array = _as_integers(codes, fmt, argument)
     full = array.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
     if not full and array.size:
-        low, high = int(array.min()), int(array.max())
+        low, high = 0 if array.dtype.kind == "u" else int(array.min()), int(array.max())
         if low < 0 or high >= 2**fmt.bits:
             offender = low if low < 0 else high
             shown = hex(offender) if offender >= 0 else str(offender)

@@ -72,7 +72,7 @@ def _laid_out(
     of_elements = _of_elements(fmt, how.unpacked or fmt, daz, of_zeros, grouped)
     of_scales = _of_scales(blocks.scale, of_zeros)
     of_nothing = of_zeros if grouped else of_zeros * of_zeros
-    loop = units.panels_of().scaled_laid_out()
+    loop = tiles().scaled_laid_out()
 
     def work(first: int, last: int) -> int:
         loop(first, last, codes, scales, places, of_elements, of_scales, of_nothing, target, spans)
@@ -91,8 +91,6 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         return None
     (a, b), bits = scales.blocks, scales.bits
     rows, columns = a.codes.shape[1], b.codes.shape[1]
-    if planned.goes_on:
-        return None
     longest = max(x.bits for y in (a, b) for x in (y.element, y.scale))
     if longest > LONGEST_CODE or not _follows(planned, a.codes.shape[0]):
         return None
@@ -110,7 +108,6 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
     start = None if values_of_c is None else tiling.extent(values_of_c, planned.partials)
     if not tiling.fits(way, planned.length, [span for _, span in made], start):
         return None
-    loop = way.grid(place, random)
     panels = [target[np.newaxis] for target, _ in made]
-    values, flags = (x[0] for x in units.looped(way, planned, loop, panels, values_of_c, rows, columns))
-    return units.coded(way, planned, values, flags)
+    values, flags, _ = tiling.summed(way, planned, panels, values_of_c, (rows, columns), place, random)
+    return tiling.coded(way, planned, values, flags)

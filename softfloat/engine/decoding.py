@@ -46,6 +46,8 @@ TABULATED = 16
 
 def widened(codes: Codes, fmt: Format, daz: bool) -> Codes:
     """The same numbers as codes of float64. NaNs keep sign, payload and whether they signal."""
+    if fmt.spec == FLOAT64 and not daz:
+        return codes
     if fmt.bits > TABULATED:
         return _widened(codes, fmt, daz)
     return _table(fmt, daz)[codes]

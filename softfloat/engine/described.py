@@ -10,25 +10,16 @@ import dataclasses
 import math
 from dataclasses import replace
 from functools import cache, lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from softfloat.engine import elementwise, generated, lines, threads, tiling, trees
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import available, descriptions, dots, tiles
+from softfloat.engine.parameters import available, dots
 from softfloat.engine.programs import Program
-from softfloat.engine.ways import (
-    Drawn,
-    OneByOne,
-    Place,
-    Random,
-    Tally,
-    Way,
-    one_by_one,
-)
-from softfloat.kernels.spec import Overflow
+from softfloat.engine.ways import Generated, Place, Random, Tally, Way, one_by_one
 
 PIECE = 1 << 18
 """Products of outputs with operands of their own that are laid out at a time."""
@@ -85,22 +76,8 @@ def is_known(of: Any, known: frozenset[str]) -> bool:
     return True
 
 
-class Described(NamedTuple):
-    """How a sum's products are rounded and what its operands must be; `sum` is the description of the loop."""
-
-    way: Way
-    stage: Any
-
-    def sum(self, order: str, layout: str, counting: bool) -> Any:
-        """Of tiles of a vector's width."""
-        stage = self.stage
-        if counting and not stage.single:
-            stage = stage._replace(of_nan=self.way.site.rule.overflow is Overflow.NAN)
-        return descriptions().Sum(order, stage, counting, layout, tiles().ROWS, tiles().LANES[np.float32])
-
-
 @lru_cache(maxsize=512)
-def _described(planned: Program, features: tuple[bool, ...]) -> Described | None:
+def _described(planned: Program, features: tuple[bool, ...]) -> Generated | None:
     floor, how = dots(), planned.accumulator
     if not (how.tree and planned.block == 1 and planned.kind == floor.ROUNDED):
         return None
@@ -109,53 +86,30 @@ def _described(planned: Program, features: tuple[bool, ...]) -> Described | None
     if not known or planned.sites[floor.PRODUCT] != running:
         return None
     way = one_by_one(planned)
-    if isinstance(way, Drawn):
-        return Described(way, way.stage)
-    return Described(way, descriptions().Stage(*way.manner)) if isinstance(way, OneByOne) else None
+    return replace(way, operation="pairwise") if isinstance(way, Generated) else None
 
 
-def described(planned: Program) -> Described | None:
-    """A program as the generator knows it, if it does."""
+def in_pairs(planned: Program) -> Generated | None:
+    """The way of a program that adds all of its products in pairs, if the generator knows it."""
     if not elementwise.quick() or not planned.length:
         return None
     return _described(planned, available())
 
 
-def run_grid(
-    planned: Program, operands: tiling.Operands, place: Place, random: Random, tally: Tally | None = None
-) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags) of a grid, or None if no loop serves the program or the operands. A `tally` is filled."""
-    found = described(planned)
-    a, b = operands.a, operands.b
-    if found is None or (not planned.draws and a.shape[0] * b.size < LEAST_WORK):
-        return None
-    if not _fits(found.way, planned, operands):
-        return None
-    what = found.sum("pairwise", "grid", tally is not None)
-    panels = tiling.panels([a.T], what.rows, np.float32)[0], tiling.panels([b], what.lanes, np.float32)[0]
-    shape = len(panels[0]) * what.rows, len(panels[1]) * what.lanes
-    padded = None if tally is None else Tally.room(shape, np.float32)
-    start = None if operands.c is None else tiling.filled(operands.c, *shape, np.float32)
-    size = a.shape[0], b.shape[1]
-    values, flags = _looped(what, found.way, planned, panels, start, shape, size, place, random, padded)
-    if tally is not None and padded is not None:
-        tally.cut(padded)
-    return _coded(found.way, planned, values[: size[0], : size[1]], flags[: size[0], : size[1]])
-
-
 def run_line(
     planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random, tally: Tally | None = None
 ) -> tuple[Codes, Codes] | None:
-    """The same of codes a and b, (k, outputs), whose outputs lie in a row; c is of the outputs."""
-    found = described(planned)
-    if found is None or (not planned.draws and a.size < LEAST_WORK):
+    """(codes in the partials format, flags) of codes a and b, (k, outputs), whose outputs lie in a row, or None if no loop serves the program or
+    the operands; c is of the outputs. A `tally` is filled."""
+    way = in_pairs(planned)
+    if way is None or (not planned.draws and a.size < LEAST_WORK):
         return None
-    return _line(planned, found, (a,) if trees.are_leaves(planned, b) else (a, b), c, place, random, tally)
+    return _line(planned, way, (a,) if trees.are_leaves(planned, b) else (a, b), c, place, random, tally)
 
 
 def _line(
     planned: Program,
-    found: Described,
+    way: Generated,
     codes: tuple[Codes, ...],
     c: Codes | None,
     place: Place,
@@ -164,10 +118,10 @@ def _line(
 ) -> tuple[Codes, Codes] | None:
     """Sums of products of two operands, or of the numbers of one."""
     (length, count), parts = codes[0].shape, []
-    what = found.sum("pairwise" if len(codes) > 1 else "pairwise_of_numbers", "own", tally is not None)
+    what = way.sum("own", tally is not None, order="" if len(codes) > 1 else "pairwise_of_numbers")
     size = 1 << max((length * count // (TILES * what.cells)).bit_length() - 1, 0)
     if not planned.draws and size >= SHORTEST and count < what.cells:
-        return _blocks(planned, found, codes, c, place, random, tally, size)
+        return _blocks(planned, way, codes, c, place, random, tally, size)
     operands = [lines.operand_of(x, planned, which) for which, x in enumerate(codes)]
     given = [x for x in operands if x is not None]
     if len(given) < len(codes):
@@ -181,25 +135,25 @@ def _line(
             None if c is None else decoded(np.ascontiguousarray(c[begin : part.stop]), planned.partials, planned.entry)
         )
         of_c = None if start is None else tiling.extent(start, planned.partials)
-        if not tiling.fits(found.way, length, [*spans, ONE][:2], of_c):
+        if not tiling.fits(way, length, [*spans, ONE][:2], of_c):
             return None
         shape = len(both[0]) * what.rows, what.lanes
         begins = None if start is None else tiling.filled(start[None], 1, math.prod(shape), np.float32)
         where = Place(place.first + begin * place.column_stride, what.lanes * place.column_stride, place.column_stride)
         padded = None if tally is None else Tally.room(shape, np.float32)
         panels = both[0], both[-1]
-        values, flags = _looped(what, found.way, planned, panels, begins, shape, shape, where, random, padded)
+        values, flags = _looped(what, way, planned, panels, begins, shape, shape, where, random, padded)
         if tally is not None and padded is not None:
             for target, source in zip(tally, padded, strict=True):
                 target[:, begin : part.stop] = source.reshape(len(source), -1)[:, :width]
         parts.append((values.reshape(-1)[:width], flags.reshape(-1)[:width]))
     sums, raised = (np.concatenate(x) for x in zip(*parts, strict=True))
-    return _coded(found.way, planned, sums, raised)
+    return tiling.coded(way, planned, sums, raised)
 
 
 def _blocks(
     planned: Program,
-    found: Described,
+    way: Generated,
     codes: tuple[Codes, ...],
     c: Codes | None,
     place: Place,
@@ -215,7 +169,7 @@ def _blocks(
         nonlocal flags
         own = None if tally is None else Tally.room((of[0].shape[1],), np.float32)
         program = replace(program, length=len(of[0]))
-        made = _line(program, found, of, c, place, random, own)
+        made = _line(program, way, of, c, place, random, own)
         if made is None:
             return None
         flags = flags | np.bitwise_or.reduce(made[1].reshape(-1, count), axis=0)
@@ -250,13 +204,6 @@ def _own(operand: lines.Operand, length: int, outputs: lines.Span, cells: int) -
     panels = tiling.on_lines(shape, np.float32, np.empty)
     extent = operand.gather(IN_ORDER, 0, length, outputs, cells, panels)
     return panels[0], extent
-
-
-def _fits(way: Way, planned: Program, operands: tiling.Operands) -> bool:
-    first, second = planned.formats
-    start = None if operands.c is None else tiling.extent(operands.c, planned.partials)
-    spans = [tiling.extent(operands.a, first), tiling.extent(operands.b, second)]
-    return tiling.fits(way, planned.length, spans, start)
 
 
 def _looped(
@@ -295,10 +242,3 @@ def _looped(
 
     threads.share_units(units, work, planned.length * what.cells)
     return values, flags
-
-
-def _coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
-    """(codes in the partials format, flags)."""
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
-    return tiling.codes_of(values, planned.partials, way.site), flags

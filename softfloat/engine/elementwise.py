@@ -26,6 +26,7 @@ from softfloat.engine.parameters import (
     is_unusual,
     loops,
     numbers,
+    packed,
     rule_for,
     singles,
     way_of,
@@ -431,33 +432,37 @@ def _wide_work(job: Job) -> Work:
 
 
 def _has_wide_blocks(job: Job) -> bool:
-    """Whether the CPU computes in the format, and the mode is one that its results lead to."""
-    if (
-        not quick()
-        or job.codes.size < WORTH_BLOCKS
-        or not job.source == job.fmt == FLOAT64
-        or job.operation == "convert"
-    ):
+    """Whether float64 leads to the results of ordinary operands, in this mode."""
+    if not quick() or job.codes.size < WORTH_BLOCKS or is_unusual(job.source) or is_unusual(job.fmt):
         return False
-    mode, blocks = job.rule.rounding.name.lower(), wide_blocks()
-    served = blocks.EXACT if job.drawn is not None else blocks.OPERATIONS
-    return job.rule.restated and mode in blocks.ROUNDERS and job.operation in served
+    drawn, known = job.drawn is not None, wide_blocks()
+    rule = job.rule if drawn else job.rule._replace(rounding=Rounding.NEAREST_EVEN)
+    modes = ("stochastic",) if drawn else known.ROUNDERS
+    return rule.restated and job.rule.rounding.name.lower() in modes and job.operation in known.OPERATIONS
 
 
 def _wide_blocks_work(job: Job) -> Work:
     """The work of blocks of ordinary numbers in float64, all others by the wide loops."""
-    loop = wide_blocks().elementwise(job.operation, job.rule.rounding.name.lower())
-    a, b = (_words(x) for x in (job.operands[0], job.operands[-1]))
-    codes, raises, each, drawn = _words(job.codes), job.raises, job.each, job.drawn or NOTHING_DRAWN
-    flag_bits = wide_blocks().FLAG_BITS
+    known, drawn, short = wide_blocks(), job.drawn or NOTHING_DRAWN, job.codes.itemsize < 8
+    full = job.fmt.mantissa_bits == FLOAT64.mantissa_bits
+    loop = known.elementwise(job.operation, job.rule.rounding.name.lower(), full)
+    operand = packed(CARRIER64, known.operand(job.source, job.operation))[0]
+    target = numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
+    words = [_words(x) for x in job.operands]
+    a, b, c = words[0], words[min(1, len(words) - 1)], words[-1]
+    codes = np.empty(job.codes.size, np.int64) if short else _words(job.codes)
 
     def some(start: int, stop: int) -> tuple[int, int]:
         span = slice(start, stop)
         address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-        found = int(loop(a[span], b[span], codes[span], raises[span], each, *address))
-        return found >> flag_bits, found & ((1 << flag_bits) - 1)
+        spans = a[span], b[span], c[span], codes[span], job.raises[span]
+        found = int(loop(*spans, job.each, operand, *target, *address))
+        done = found >> known.FLAG_BITS
+        if short:
+            job.codes[start : start + done] = codes[start : start + done]
+        return done, found & ((1 << known.FLAG_BITS) - 1)
 
-    return _as_far_as_served(some, _wide_work(job), wide_blocks().BLOCK)
+    return _as_far_as_served(some, _wide_work(job), known.BLOCK)
 
 
 # -- blocks of ordinary operands -------------------------------------------------------------------------------------
@@ -470,7 +475,8 @@ def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[
         loop = singles().elementwise(operation, job.rule.rounding.name.lower(), job.each)
         return lambda job: _blocks_work(job, loop, (), way(job))
     if _draws_singles(job):
-        return lambda job: _blocks_work(job, drawn_singles().elementwise_drawn(operation, job.each), (), way(job))
+        loop = drawn_singles().elementwise_drawn(operation, job.each, job.rule.rounding is Rounding.UP_OR_DOWN)
+        return lambda job: _blocks_work(job, loop, (), way(job))
     serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
     if not serves or job.codes.size < blocks().BLOCK:
         return way
@@ -722,7 +728,7 @@ def quick() -> bool:
 @lru_cache(maxsize=4096)
 def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: Rule) -> str:
     """The faster way that serves this case; empty if none does."""
-    stochastic = rule.rounding.draws
+    stochastic = rule.rounding is Rounding.STOCHASTIC
     ordinary = (stochastic or rule.rounding is Rounding.NEAREST_EVEN) and rule.nan in ("canonical", "riscv")
     ordinary = ordinary and rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN
     ordinary = ordinary and rule.restated

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import arguments, elementwise, folds, lines, segments, ways
+from softfloat.engine import arguments, elementwise, folds, lines, scaled_segments, segments, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
@@ -140,6 +140,9 @@ class Scaling(NamedTuple):
         """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
         `kernels.dot_steps.scaled_addition` does."""
         some = slice(segment, segment + len(rows))
+        quick = scaled_segments.added(self.order, total, rows, self.a.T[some], self.b[some], site)
+        if quick is not None:
+            return quick
         x, y = (np.broadcast_to(v, rows.shape) for v in (self.a.T[some, :, np.newaxis], self.b[some, np.newaxis]))
         first, last = {"first_fused": ((rows, x), y), "second_fused": ((rows, y), x)}.get(self.order, ((x, y), rows))
 
@@ -414,8 +417,9 @@ def run(
     outputs = max(1, math.prod(shape))
     pieces = (x.in_pieces((UNDER_EACH_OTHER * x.size if products is None else products) // outputs) for x in cuts)
     for some in itertools.chain.from_iterable(pieces):
-        codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
-        if some.size:
+        if not some.size:
+            codes, raised = np.zeros((some.stretches, *shape), below.format.dtype), levels.flags[np.newaxis]
+        else:
             done = run_parts(part_of(planned, some.size, call), some, None)
             if done is None:
                 return None

@@ -65,7 +65,7 @@ def narrow_numbers(site: Site) -> Any:
         per_quantum=(2 * 127 + fmt.mantissa_bits) << 23 if by_quanta else 0,
         sliver=_single_bits(fmt.tiny - fmt.smallest_subnormal / 2) if fmt.emin >= SCALED_NORMAL else 0,
         below=(1 << taken) - 1,
-        tie=1 << (taken - 1) if rule.rounding in (Rounding.NEAREST_EVEN, Rounding.NEAREST_AWAY) else 0,
+        tie=1 << (taken - 1) if rule.rounding.nearest else 0,
         noise_up=max(taken - 16, 0),
         noise_down=max(16 - taken, 0),
         noise_unit=1 << max(taken - 16, 0),
@@ -83,21 +83,18 @@ def lows_of(*panels: Codes) -> Codes:
     return low
 
 
-def spans_of(panels: Codes, stretch: int, shared: bool) -> tuple[Codes, Codes]:
-    """The smallest lowest bit and the largest magnitude of each stretch of k of each panel."""
-    count, length, size = panels.shape
-    shape = count, -(-length // stretch)
-    lowest, largest = np.empty(shape), np.empty(shape)
+def spans_of(panels: Codes, stretch: int) -> Codes:
+    """The smallest lowest bit and the largest magnitude of each stretch of k of each panel, (panels, stretches, 2), of panels (..., k, size)."""
+    length, size = panels.shape[-2:]
+    whole = panels.reshape(-1, length, size)
+    found = np.empty((len(whole), -(-length // stretch), 2))
 
     def work(start: int, stop: int) -> int:
-        tiles().spans()(panels[start:stop], stretch, lowest[start:stop], largest[start:stop])
+        tiles().spans()(start, stop, whole, stretch, found)
         return 0
 
-    if shared:
-        threads.share_units(count, work, length * size)
-    else:
-        work(0, count)
-    return lowest, largest
+    threads.share_units(len(whole), work, length * size)
+    return found
 
 
 def largest_of(values: Codes) -> float:

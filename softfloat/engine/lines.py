@@ -29,6 +29,7 @@ from softfloat.engine.parameters import (
     gathered,
     orders,
     paired,
+    steps,
     sums,
     tiles,
 )
@@ -36,7 +37,7 @@ from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
-from softfloat.engine.ways import Drawn, ExactBlocks, Generated, OneByOne, Place, Random, Settled, Tally, Way
+from softfloat.engine.ways import Drawn, Generated, OneByOne, Place, Random, Settled, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow, Rule
 
@@ -182,7 +183,8 @@ def operand_of(codes: Codes, planned: Program, which: int) -> Operand | None:
         codes = np.ascontiguousarray(codes.T).T
         k_step, step, reach = 1, codes.shape[0], codes.size
     tiny = (planned.accumulator.unpacked or fmt).tiny
-    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
+    aligned = planned.accumulator.aligned
+    of_zeros = 0.0 if aligned is None or aligned.zeros is None else float(2.0**aligned.zeros)
     return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, of_zeros, codes.shape[0])
 
 
@@ -259,7 +261,7 @@ class _Work:
     @property
     def slots(self) -> int:
         """What the state of a panel holds for each output."""
-        floor = tiles()
+        floor = steps()
         if isinstance(self.way, Generated):
             return int(sums().SLOTS)
         draws = isinstance(self.way, UnitWay) and unit_ways.draws(self.way.unit)
@@ -316,11 +318,6 @@ def run(
 
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
     """
-    if isinstance(way, ExactBlocks):
-        unit = units.in_line(planned, start is not None)
-        if unit is None:
-            return None
-        way = unit
     if tally is not None and isinstance(way, UnitWay):
         way = units.counting(way)
     first, second = operand_of(line.a, planned, 0), operand_of(line.b, planned, 1)
@@ -508,7 +505,7 @@ class _State:
     """Panels of some outputs on their way, and what their operands span so far."""
 
     def __init__(self, work: _Work, outputs: Span, c: Codes | None, room: _Room, records: bool) -> None:
-        floor, self.work, self.outputs, self.c, self.room = tiles(), work, outputs, c, room
+        floor, self.work, self.outputs, self.c, self.room = steps(), work, outputs, c, room
         cells, carrier = work.cells, work.way.carrier
         count = outputs.stop - outputs.start
         self.panels = -(-count // cells)
@@ -573,7 +570,7 @@ class _State:
         way, planned = self.work.way, self.work.planned
         start, spans = None if self.c is None else tiling.extent(self.c, planned.partials), _joined(self.spans)
         if isinstance(way, UnitWay):
-            return units.fits_line(way, planned, spans, start)
+            return units.fits(way, planned, spans, start)
         return tiling.fits(way, planned.length, spans, start)
 
 
@@ -581,7 +578,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     """Some outputs; whether their operands are of a kind that this way serves."""
     work, outputs = state.work, state.outputs
     way, length = work.way, work.length
-    group = tiles().STEPS_OF_A_BLOCK if isinstance(way, Drawn) else way.group
+    group = generated.TURNS if isinstance(way, Drawn) else way.group
     step = max(work.piece // (state.panels * work.cells) // group, 1) * group
     for k in range(0, length, step):
         if not state.advance(k, min(k + step, length), state.flat):

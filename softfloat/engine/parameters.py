@@ -46,6 +46,22 @@ def wide_blocks() -> ModuleType:
 
 
 @cache
+def wide_products() -> ModuleType:
+    """Sums in order of float64, likewise."""
+    from softfloat.kernels import wide_products as module
+
+    return module
+
+
+@cache
+def wide_exact() -> ModuleType:
+    """Exact sums of wide formats, likewise."""
+    from softfloat.kernels import wide_exact as module
+
+    return module
+
+
+@cache
 def singles() -> ModuleType:
     """Operations on float32 that the CPU rounds, likewise."""
     from softfloat.kernels import singles as module
@@ -212,14 +228,6 @@ def tiles() -> ModuleType:
 
 
 @cache
-def few() -> ModuleType:
-    """Its loops for few outputs, likewise."""
-    from softfloat.kernels import few as module
-
-    return module
-
-
-@cache
 def quick_steps() -> ModuleType:
     """What tells which of its steps serve, likewise."""
     from softfloat.kernels import quick_steps as module
@@ -321,6 +329,13 @@ def dots() -> ModuleType:
     from softfloat.kernels import dots as module
 
     return module
+
+
+def loop_event() -> str:
+    """The kind of `numba.core.event` by which loops are told that a process takes for the first time."""
+    from softfloat.kernels import compile_cache
+
+    return compile_cache.LOOP
 
 
 @cache

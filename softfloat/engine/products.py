@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -24,7 +24,6 @@ from softfloat.engine import (
     stacks,
     tiling,
     trees,
-    unit_stacks,
     unit_ways,
     units,
     ways,
@@ -426,17 +425,28 @@ WORTH_LOOPS = 1 << 11
 def goes_directly(planned: Program, work: int) -> bool:
     """Whether one grid of so many multiply-adds goes by tiles from codes straight to codes, if these serve it."""
     how = planned.accumulator
-    plain = not (how.reduction or how.chains > 1 or how.tree)
+    plain = not (how.reduction or how.chains > 1)
     return plain and work >= WORTH_LOOPS and not entire.serves(planned)
 
 
 def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool | None:
-    """By tiles, from codes straight to panels and from sums straight to codes. Whether others are not needed: all is finite, and in range.
+    """By tiles, from codes straight to panels and from sums straight to codes, segment by segment where there are such. Whether others are not
+    needed: all is finite, and in range.
 
     None where this is not for tiles, whatever the operands.
     """
     if problem.paired or problem.scales is not None:
         return None
+    if planned.accumulator.reduction:
+        operands = tuple(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
+        given = [*operands, *([] if problem.c is None else [(problem.c, planned.partials, planned.entry)])]
+        if not all(_all_finite(codes, fmt) for codes, fmt, _ in given):
+            return None
+        done = _by_parts(problem, planned, cache(lambda: [decoded(*x) for x in operands]), call)
+        if done is None:
+            return None
+        _finish(done, problem, planned, call, key_of(call), results)
+        return True
     if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
         return None
     c = None if problem.c is None else problem.c[np.newaxis]
@@ -444,58 +454,21 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
     return _together(alone, planned, call, results, _place_of(problem)) == []
 
 
-class Together(NamedTuple):
-    """What does many grids at once: the loops of a way, or of units, or these first."""
-
-    planned: Program
-    way: ways.Way | None
-    by_unit: bool
-
-    @property
-    def straight(self) -> bool:
-        """Whether its results are the call's."""
-        return not (self.planned.converts or self.planned.loses_signs)
-
-    def run(
-        self,
-        a: Codes,
-        b: Codes,
-        start: Codes | None,
-        place: ways.Place,
-        random: ways.Random,
-        into: tuple[Codes, Codes] | None,
-    ) -> stacks.Done | None:
-        """As `stacks.run`."""
-        done = None
-        if self.by_unit:
-            done = unit_stacks.run_stack(self.planned, a, b, start, place, random, into)
-        if done is None and self.way is not None:
-            done = stacks.run(self.way, self.planned, a, b, start, place, random, into)
-        return done
-
-
-def together(planned: Program) -> Together | None:
-    """What does many grids of a program, if there is such."""
-    way = _way(planned)
-    by_unit = way is None and not planned.goes_on and unit_stacks.takes_stacks(planned)
-    return Together(planned, way, by_unit) if way is not None or by_unit else None
-
-
 def _together(
     problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
 ) -> list[lines.Span] | None:
     """Grids under each other, the first one at this place: which are left to be done one by one, None for all."""
-    loops = together(planned)
-    if loops is None:
+    way = way_of(planned, problem.c is not None)
+    if way is None:
         return None
     key, shape = key_of(call), (*problem.a.shape[:2], problem.b.shape[2])
     start, random = None, ways.Random(key, call.stream)
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
     x, y, into = arranged(problem.a, 2, planned), arranged(problem.b, 1, planned), None
-    if results.codes.dtype == planned.partials.dtype and loops.straight:
+    if results.codes.dtype == planned.partials.dtype and is_straight(planned):
         into = results.codes.reshape(shape), results.flags.reshape(shape)
-    done = loops.run(x, y, start, place, random, into)
+    done = stacks.run(way, planned, x, y, start, place, random, into)
     if done is None:
         return None
     if into is None:
@@ -536,18 +509,10 @@ def _quick(
         done = _by_parts(problem, planned, lambda: [a, b], call, tally)
         few = math.prod(_shape(problem)) < dots().LANES
         return _by_unit(planned, a, b, start, place, random, None, tally) if done is None and not few else done
-    if _pairs_all(planned):
-        return _by_tree(planned, problem, tiling.Operands(a, b, start), place, random, tally)
     if entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
-    way = _way(planned)
-    if way is None:
-        return _by_unit(planned, a, b, start, place, random, None, tally)
     done = None if tally is None else _by_tiles(planned, problem.a, problem.b, start, problem, call, tally)
-    if done is not None:
-        return done
-    operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), start)
-    return tiling.run(way, planned, operands, place, random, tally)
+    return _by_values(planned, problem, a, b, start, place, random, tally) if done is None else done
 
 
 def _shape(problem: Problem) -> tuple[int, int]:
@@ -567,12 +532,13 @@ def _by_parts(
     place, random = _place_of(problem), ways.Random(key, call.stream)
 
     def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
-        loops = None if of_part is not None or _pairs_all(part) else together(part)
-        if loops is not None:
-            if loops.by_unit and not unit_ways.worth_grid(part, math.prod(shape) * cuts.size * cuts.stretches):
+        way = None if of_part is not None else way_of(part)
+        if way is not None:
+            work = math.prod(shape) * cuts.size * cuts.stretches
+            if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(part, work):
                 return None
             x, y = (arranged(cuts.stacked(v, k), 1 + k, part) for v, k in ((problem.a, 1), (problem.b, 0)))
-            found = loops.run(x, y, None, place, random, None)
+            found = stacks.run(way, part, x, y, None, place, random)
             if found is not None and not found.left:
                 return found.codes, found.flags
         if cuts.stretches > 1:
@@ -581,24 +547,17 @@ def _by_parts(
             if len(some) < len(each):
                 return None
             return np.concatenate([codes for codes, _ in some]), np.concatenate([flags for _, flags in some])
-        way, cut, (a, b) = _way(part), cuts.only, values()
+        cut, (a, b) = cuts.only, values()
         x, y, done = a[:, cut], b[cut], None
         codes = replace(problem, a=problem.a[:, cut], b=problem.b[cut], c=None)
-        if _pairs_all(part):
-            done = _by_tree(part, codes, tiling.Operands(x, y, None), place, random, of_part)
-            return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
         if of_part is not None:
             done = _by_tiles(part, codes.a, codes.b, None, problem, call, of_part)
         if done is None:
-            operands = tiling.Operands(arranged(x, 1, part), arranged(y, 0, part), None)
-            if way is not None:
-                done = tiling.run(way, part, operands, place, random, of_part)
-            elif not part.goes_on:
-                done = units.run(part, operands, place, random, None, of_part)
+            done = _by_values(part, codes, x, y, None, place, random, of_part)
         return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
 
     def run_chains(first: Program) -> Done | None:
-        way = _way(first) if accumulator.chains > 1 and tally is None else None
+        way = way_of(first) if accumulator.chains > 1 and tally is None else None
         if not isinstance(way, ways.Drawn) or any(planned.begun.values()):
             return None
         return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
@@ -617,21 +576,6 @@ def _pairs_all(planned: Program) -> bool:
     return planned.accumulator.tree and planned.block == 1 and not planned.accumulator.reduction
 
 
-def _by_tree(
-    planned: Program,
-    codes: Problem,
-    operands: tiling.Operands,
-    place: ways.Place,
-    random: ways.Random,
-    tally: ways.Tally | None,
-) -> Done | None:
-    """Sums in pairs of one grid, by generated loops or else level by level."""
-    done = described.run_grid(planned, operands, place, random, tally)
-    if done is None and tally is None and trees.serves(planned):
-        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c)
-    return done
-
-
 def _by_tiles(
     planned: Program,
     a: Codes,
@@ -642,7 +586,7 @@ def _by_tiles(
     tally: ways.Tally | None = None,
 ) -> Done | None:
     """Codes of one grid, where the problem's lies, from panel to result; it fills the `tally`, if there is one."""
-    way = _way(planned)
+    way = way_of(planned, start is not None)
     if way is None:
         return None
     x, y = arranged(a[np.newaxis], 2, planned), arranged(b[np.newaxis], 1, planned)
@@ -651,12 +595,39 @@ def _by_tiles(
     return None if done is None or done[2] else (done[0][0], done[1][0])
 
 
-def _way(planned: Program) -> ways.Way | None:
-    """The faster loop of a grid, if there is one that begins with these random numbers."""
-    way = ways.choose(planned)
-    if way is None or (planned.goes_on and not way.draws_anywhere):
+def way_of(planned: Program, begins: bool = False) -> ways.Way | None:
+    """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c."""
+    way = described.in_pairs(planned) if _pairs_all(planned) else ways.choose(planned)
+    if way is not None and way.compensates and planned.draws:
         return None
-    return None if way.compensates and planned.draws else way
+    return units.of_codes(planned, begins) if way is None else way
+
+
+def is_straight(planned: Program) -> bool:
+    """Whether what loops make are a call's results."""
+    return not (planned.converts or planned.loses_signs)
+
+
+def _by_values(
+    planned: Program,
+    codes: Problem,
+    a: Codes,
+    b: Codes,
+    c: Codes | None,
+    place: ways.Place,
+    random: ways.Random,
+    tally: ways.Tally | None = None,
+) -> Done | None:
+    """A grid of numbers, and of `codes`, by the faster loops; in pairs level by level, if no loop does that."""
+    way, done = way_of(planned), None
+    if not isinstance(way, ways.Generated) and not _pairs_all(planned):
+        return _by_unit(planned, a, b, c, place, random, None, tally)
+    if isinstance(way, ways.Generated):
+        operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), c)
+        done = tiling.run(way, planned, operands, place, random, tally)
+    if done is None and tally is None and _pairs_all(planned) and trees.serves(planned):
+        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c)
+    return done
 
 
 def _by_unit(
@@ -674,7 +645,7 @@ def _by_unit(
     They fill the `tally`, if there is one.
     """
     how = planned.accumulator
-    if planned.goes_on or not unit_ways.worth_grid(planned, a.shape[0] * b.size, tally is not None):
+    if not unit_ways.worth_grid(planned, a.shape[0] * b.size, tally is not None):
         return None
     x, y, scaled = arranged(a, 1, planned), arranged(b, 0, planned), None
     if scales is not None:

@@ -1,4 +1,4 @@
-"""Small products by the faster loops of `kernels.tiles`, everything but the operands settled beforehand.
+"""Small products by the loops that are generated, everything but the operands settled beforehand.
 
 What a call's formats, accumulator, settings and shapes decide is found once. Each function gives what the long way gives, or
 None where that is to be gone: for operands that are not finite, sums that overflow, and all that needs looking into.
@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, folds, products, small_draws, tiling, ways
+from softfloat.engine import calls, elementwise, folds, products, small_draws, stacks, tiling, ways
 from softfloat.engine.arguments import Codes, magnitudes
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Call, Options, Uses
@@ -143,7 +143,7 @@ def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Fo
 
 @lru_cache(maxsize=64)
 def _ones(count: int, length: int, size: int) -> Codes:
-    """Rows of ones as `kernels.tiles` takes them; nobody writes to them."""
+    """Rows of ones as tiles take them; nobody writes to them."""
     found = np.zeros((count, 1, 1, length, size), np.float32)
     found[..., 0] = 1.0
     return found
@@ -249,7 +249,7 @@ def _is_whole(x: Any, fmt: Format) -> bool:
 @lru_cache(maxsize=512)
 def _batched(
     accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, grid: Grid, fast: bool
-) -> products.Together | None:
+) -> tuple[Program, ways.Way] | None:
     """What does so many products at once, if there is nothing else to do for them."""
     work = grid.products * grid.rows * grid.length * grid.columns
     if not fast or grid.addend or work > WHOLE or (grid.products == 1 and 1 in (grid.rows, grid.columns)):
@@ -260,8 +260,8 @@ def _batched(
         return None
     if planned.draws or (grid.products == 1 and not products.goes_directly(planned, work)):
         return None
-    found = products.together(planned)
-    return found if found is not None and found.straight else None
+    way = products.way_of(planned)
+    return (planned, way) if way is not None and products.is_straight(planned) else None
 
 
 def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tuple[Any, Any] | None:
@@ -270,21 +270,22 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
     One alone that its loops leave goes the long way.
     """
     *_, output, _, grid = asked
-    loops = _batched(*asked, elementwise.FAST)
-    if loops is None:
+    found = _batched(*asked, elementwise.FAST)
+    if found is None:
         return None
+    planned, way = found
     shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
     codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
     a, b = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-    x, y = arranged(a, 2, loops.planned), arranged(b, 1, loops.planned)
-    done = loops.run(x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
+    x, y = arranged(a, 2, planned), arranged(b, 1, planned)
+    done = stacks.run(way, planned, x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
     if done is None:
         return None
     if done.left:
         problem, call = Problem(a, b, None, False, 0, columns, 1), Call(options, output)
         nothing = np.empty((3, 0, 0), np.int64), np.empty((2, 0, 0))
         results = Results(codes.reshape(-1, columns), flags.reshape(-1, columns), *nothing)
-        products.one_by_one(problem, loops.planned, call, results, done[2], False)
+        products.one_by_one(problem, planned, call, results, done[2], False)
     if each:
         return codes, flags
     known = done.seen is not None and not done.left

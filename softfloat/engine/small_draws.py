@@ -16,7 +16,7 @@ from softfloat.engine import elementwise, generated, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
-from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, paired, tiles
+from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, paired, steps
 from softfloat.engine.programs import program
 from softfloat.environments import Settings
 from softfloat.formats import Format
@@ -88,9 +88,9 @@ def plan(
             {"numbers": tiling.numbers_of(way, planned)} | way.rounding,
             generated.turns(planned.begun.get(running, 0), planned.apart)
             | way.address(ways.Place(0, 1, 1), ways.Random(key, 0))
-            | {"turns": sizes.length, "slots": tiles().SLOTS},
+            | {"turns": sizes.length, "slots": steps().SLOTS},
         ),
-        settle=paired().settle(way.carrier, tiles().SLOTS),
+        settle=paired().settle(way.carrier, steps().SLOTS),
         decode=loops().decoding(),
         nan_flags=tiling.nan_flags_of(way),
         inputs=inputs,
@@ -116,7 +116,7 @@ def run(plan: Plan, a: Codes | None, b: Codes, stream: int, each: bool) -> tuple
     if not (all(x.finite for x in spans) and (plan.in_range or tiling.fits(plan.way, length, spans, None))):
         return None
     panels, shared = (first, second) if columns == 1 else (second.reshape(length, columns).T, first)
-    slots, size = tiles().SLOTS, np.dtype(np.float32).itemsize
+    slots, size = steps().SLOTS, np.dtype(np.float32).itemsize
     room = np.zeros(panels.size + length + count * slots, np.float32)
     room[: panels.size].reshape(panels.shape)[...] = panels
     room[panels.size : panels.size + length] = shared

@@ -1,4 +1,4 @@
-"""Many small matrix products under one program: read, summed and written some at a time, by the loops of `kernels.stacked` and `kernels.tiles`."""
+"""Many small matrix products under one program: read, summed and written some at a time, by the loops of `kernels.stacked` and generated ones."""
 
 from __future__ import annotations
 
@@ -123,9 +123,9 @@ def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) 
 
 Tiles = Callable[[Any, list[Codes], int], int]
 """What calls a loop, and what that takes beyond what all take, for so many tiles of arrays a, b, c, values, flags, and tells the flags it saw."""
-Sums = Callable[[list[Codes], int, float, bool, Tiles], int]
-"""The sums of products laid out in such arrays, given the number of the first output in its call, the lowest bit of what they begin
-with, and whether no other threads are busy. They tell what flags loops have seen that make codes."""
+Sums = Callable[[list[Codes], int, float, Tiles], int]
+"""The sums of products laid out in such arrays, given the number of the first output in its call, and the lowest bit of what they begin
+with. They tell what flags loops have seen that make codes."""
 
 
 class Done(NamedTuple):
@@ -224,9 +224,7 @@ def in_pieces(
             if coded is not None and straight:
                 arrays += [codes[part].view(coded), flags[part]]
             if _serves(way, operands, found, span):
-                raised = sums(
-                    arrays, index + part.start * rows * columns, tiling.low_of(way, span), not apart, run_tiles
-                )
+                raised = sums(arrays, index + part.start * rows * columns, tiling.low_of(way, span), run_tiles)
                 seen.append(raised)
                 if way.leaves(arrays[4][:, :rows, :columns]):
                     codes[part], flags[part] = 0, 0  # whatever is there
@@ -377,34 +375,24 @@ def run(
 
     The first product's outputs lie at `place`, and those of the others follow. A `tally` is filled, of one product.
     """
-    operands = operands_of(planned, a, b, way.carrier, way.planes)
-    if operands is None or not (tally is None or way.counts_grids):
+    operands = operands_of(planned, a, b, way.carrier, way.planes, way.of_zeros(planned))
+    if operands is None or not (tally is None or way.counts):
         return None
     if tally is None and c is None:
         done = one_after_the_other(way, planned, operands, into)
         if done is not None:
             return done if len(done.left) < len(a) else None
-    rows, columns = a.shape[1], b.shape[2]
 
-    def sums(arrays: list[Codes], first: int, low_c: float, alone: bool, run_tiles: Tiles) -> int:
-        a, b = arrays[:2]
-        units = a.shape[2] * b.shape[2]
-        if tally is not None:
-            one, shape = arrays if way.stacked else [x[0] for x in arrays], arrays[3].shape[1:]
-            padded = tally.padded(shape, way.carrier)
-            panels = Panels(one[0], one[1], one[2], low_c)
-            run_tiles(way.counting_loop(planned, panels, padded, place, random), one, units)
+    def sums(arrays: list[Codes], first: int, low_c: float, run_tiles: Tiles) -> int:
+        a, b, begins = arrays[:3]
+        padded = None if tally is None else tally.padded(arrays[3].shape[1:], way.carrier)
+        loop = way.loop(
+            planned, Panels(a, b, begins, low_c, c is not None), place._replace(first=first), random, padded
+        )
+        seen = run_tiles(loop, arrays, len(a) * a.shape[2] * b.shape[2])
+        if tally is not None and padded is not None:
             tally.cut(padded)
-            return 0
-        if way.stacked:
-            begin = place._replace(first=first)
-            loop = way.loop(planned, Panels(arrays[0], arrays[1], arrays[2], low_c), begin, random, alone)
-            return run_tiles(loop, arrays, len(a) * units)
-        for product in range(len(a)):
-            one = [x[min(product, len(x) - 1)] for x in arrays]  # zeros are those of one product
-            begin = place._replace(first=first + product * rows * columns)
-            run_tiles(way.loop(planned, Panels(one[0], one[1], one[2], low_c), begin, random, alone), one, units)
-        return 0
+        return seen
 
     numbers = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
     coded = way.results if tally is None else None

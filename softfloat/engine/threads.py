@@ -68,6 +68,10 @@ def set_num_threads(count: int) -> None:
     _workers.resize(check_count("count", count))
 
 
+_helping = threading.local()
+"""Of a thread that does another's work: it hands none on, since all that might take it may be waiting as well."""
+
+
 def _until(over: threading.Event, work: Callable[..., T], *span: int) -> T:
     """Work of another thread, which compiles nothing more once it is over."""
     from softfloat.kernels import linking
@@ -76,11 +80,11 @@ def _until(over: threading.Event, work: Callable[..., T], *span: int) -> T:
         if over.is_set():
             raise KeyboardInterrupt
 
-    linking.waiting.look = look
+    linking.waiting.look, _helping.now = look, True
     try:
         return work(*span)
     finally:
-        del linking.waiting.look
+        del linking.waiting.look, _helping.now
 
 
 @contextlib.contextmanager
@@ -134,7 +138,7 @@ def share_units(count: int, work: Callable[[int, int], int], cost: int) -> None:
 
     A run that takes long shows its progress where a terminal would see it, and an interrupt ends it between two pieces.
     """
-    if count * cost < SMALLEST_SHARE:
+    if count * cost < SMALLEST_SHARE or hasattr(_helping, "now"):
         if count:
             work(0, count)
         return

@@ -1,4 +1,4 @@
-"""Operands of dot products laid out for the faster loops of `kernels.tiles`, if their values allow.
+"""Operands of dot products laid out for the loops that are generated, if their values allow.
 
 They must be finite and of a range in which nothing leaves the carrier's normal numbers. What is not served goes the
 plain way; of a product in which few rows or columns are not finite, only these do.
@@ -20,14 +20,13 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, ExactBlocks, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
 _WRITINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 FEW = 1 << 10  # numbers that are laid out wherever memory is
-SUBTLEST = 100  # bits between the largest sum and the smallest bit, for errors of additions to add up exactly
 
 
 class Extent(NamedTuple):
@@ -52,12 +51,6 @@ def extent_of(least: float, greatest: float, finite: bool, fmt: Format) -> Exten
     return Extent(
         max(math.frexp(least)[1] - 1, fmt.emin) - fmt.mantissa_bits, math.frexp(greatest)[1], bool(finite), False
     )
-
-
-def _leading(values: Codes, fmt: Format) -> Codes:
-    """2^exponent of each value, a subnormal's that of its format; 0 for 0."""
-    powers = (values.view(np.int64) & 0x7FF0000000000000).view(np.float64)
-    return np.where(values == 0.0, 0.0, np.maximum(powers, fmt.tiny))
 
 
 def on_lines(shape: tuple[int, ...], carrier: type, make: Callable[..., Codes] = np.zeros) -> Codes:
@@ -90,14 +83,6 @@ def panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     return result
 
 
-def planes_of(way: Way, planned: Program, a: Codes, b: Codes) -> tuple[list[Codes], list[Codes]]:
-    """What tiles take of each operand: values, and where exponents are compared, powers of two."""
-    if way.planes == 1:
-        return [a], [b]
-    (first, second), unpacked = planned.formats, planned.accumulator.unpacked
-    return [a, _leading(a, unpacked or first)], [b, _leading(b, unpacked or second)]
-
-
 def filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
     """c, or zeros, filled up with zeros to so many rows and columns."""
     result: Codes = np.zeros((rows, columns), carrier)
@@ -120,10 +105,7 @@ class Operands:
 
 def _other_lows(way: Way, start: Extent | None) -> list[int]:
     """Exponents of the smallest bits beside those of products."""
-    lows = [] if start is None or start.empty else [start.low]
-    if isinstance(way, ExactBlocks) and way.stored:  # an overflow may store the largest number: its last bit
-        lows.append(way.site.format.emax - way.site.format.mantissa_bits)
-    return lows
+    return way.lows + ([] if start is None or start.empty else [start.low])
 
 
 def low_of(way: Way, start: Extent | None) -> float:
@@ -149,7 +131,7 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
         return False
     if way.highest == WIDE_HIGHEST and max(highs) > WIDE_HIGHEST:  # quanta of what sums begin with overflow
         return False
-    return way.carrier is not np.float64 or not (top > 127 or (isinstance(way, ExactBlocks) and top - low > SUBTLEST))
+    return way.carrier is not np.float64 or not (top > 127 or top + 1 - low > way.widest)  # roundings add up as well
 
 
 LIFTED = 16  # exponent of float32's largest power of two over `LIFT`
@@ -212,46 +194,56 @@ def run(
     first, second = planned.formats
     start = None if operands.c is None else extent(operands.c, planned.partials)
     operands, spans = balanced(way, operands, [extent(operands.a, first), extent(operands.b, second)])
-    if not fits_tiles(way, planned.length, spans, start) or not (tally is None or way.counts_grids):
+    if not fits_tiles(way, planned.length, spans, start) or not (tally is None or way.counts):
         return None
-    floor = tiles()
-    lanes = floor.LANES[way.carrier]
-    planes = planes_of(way, planned, operands.a, operands.b)
-    a = panels([x.T for x in planes[0]], floor.ROWS, way.carrier)
-    b = panels(planes[1], lanes, way.carrier)
-    rows, columns = operands.a.shape[0], operands.b.shape[1]
-    shape = a.shape[1] * floor.ROWS, b.shape[1] * lanes
-    laid_out = Panels(a, b, filled(operands.c, *shape, way.carrier), low_of(way, start))
-    coded = way.results if tally is None else None
-    values, flags = np.empty(shape, coded or way.carrier), np.empty(shape, np.uint8)
-    numbers, of_nan = numbers_of(way, planned), nan_flags_of(way)
-    padded = None if tally is None else tally.padded(shape, way.carrier)
-    if padded is None:
-        loop, more = way.loop(planned, laid_out, place, random)
-    else:
-        loop, more = way.counting_loop(planned, laid_out, padded, place, random)
-    arrays = [*laid_out[:3], values, flags]
-    if way.stacked:
-        arrays = [x[np.newaxis] for x in arrays]
+    carrier = way.carrier
+    a, b = panels([operands.a.T], tiles().ROWS, carrier), panels([operands.b], tiles().LANES[carrier], carrier)
+    size, low_c = (operands.a.shape[0], operands.b.shape[1]), low_of(way, start)
+    values, flags, seen = summed(
+        way, planned, [a[np.newaxis], b[np.newaxis]], operands.c, size, place, random, tally, low_c
+    )
+    if way.leaves(flags):
+        return None
+    if way.results and tally is None:
+        codes = values.view(planned.partials.dtype)
+        put_right(way, planned, codes, flags, seen)
+        return codes, flags
+    return coded(way, planned, values, flags)
 
+
+def summed(
+    way: Way, planned: Program, both: list[Codes], c: Codes | None, size: tuple[int, int], place: Place, random: Random,
+    tally: Tally | None = None, low_c: float = math.inf,
+) -> tuple[Codes, Codes, int]:  # fmt: skip
+    """(values, or codes as `Way.results` says, flags, all flags seen) of a grid of this size, of panels of one product, and c as it is.
+
+    A `tally` is filled.
+    """
+    floor, (rows, columns), (a, b) = tiles(), size, both
+    lanes = floor.LANES[way.carrier]
+    shape = a.shape[2] * floor.ROWS, b.shape[2] * lanes
+    begins = filled(c, *shape, way.carrier)[np.newaxis]
+    results = way.results if tally is None else None
+    values, flags = np.empty((1, *shape), results or way.carrier), np.empty((1, *shape), np.uint8)
+    padded = None if tally is None else tally.padded(shape, way.carrier)
+    loop, more = way.loop(planned, Panels(a, b, begins, low_c, c is not None), place, random, padded)
+    arrays, numbers, of_nan = (a, b, begins, values, flags), numbers_of(way, planned), nan_flags_of(way)
     seen: list[int] = []
 
     def work(start: int, stop: int) -> int:
         seen.append(loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more) or 0)
         return 0
 
-    threads.share_units(a.shape[1] * b.shape[1], work, planned.length * floor.ROWS * lanes)
-    values, flags = values[:rows, :columns], flags[:rows, :columns]
-    if way.leaves(flags):
-        return None
+    threads.share_units(a.shape[2] * b.shape[2], work, a.shape[3] * floor.ROWS * lanes)
     if tally is not None and padded is not None:
         tally.cut(padded)
-    if coded:
-        codes = values.view(planned.partials.dtype)
-        put_right(way, planned, codes, flags, reduce(or_, seen, 0))
-        return codes, flags
+    return values[0, :rows, :columns], flags[0, :rows, :columns], reduce(or_, seen, 0)
+
+
+def coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
+    """(codes in the partials format, flags)."""
     if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= of_nan
+        flags[np.isinf(values)] |= nan_flags_of(way)
     return codes_of(values, planned.partials, way.site), flags
 
 

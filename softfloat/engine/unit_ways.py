@@ -15,14 +15,14 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from softfloat.accumulators import Accumulator, Reduction
+from softfloat.accumulators import Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.known import NORMAL, beyond
+from softfloat.engine.known import NORMAL, beyond, spans_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, sums, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import LAYOUT, LONGEST, Place, Random, Tally, Way, only, overflow_serves
+from softfloat.engine.ways import LAYOUT, LONGEST, Loop, Panels, Place, Random, Tally, Way, only, overflow_serves
 from softfloat.kernels import spec
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
@@ -39,6 +39,8 @@ LONGEST_SEGMENT = 128
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
 EXACT_BITS = 53
+SUBTLEST = 100
+"""Bits between the largest sum and the smallest bit, for errors of additions to add up exactly."""
 REGISTER_ROOM = 51
 """Bits of a product in units of a register."""
 DIRECTED = (Rounding.TOWARD_ZERO, Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
@@ -49,6 +51,14 @@ CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Roundin
 def units() -> ModuleType:
     """The compiled floor, imported when first needed."""
     from softfloat.kernels import units as module
+
+    return module
+
+
+@cache
+def exact_units() -> ModuleType:
+    """Those whose blocks are exact, likewise."""
+    from softfloat.kernels import exact_units as module
 
     return module
 
@@ -64,28 +74,50 @@ class UnitWay(Way):
         """What the steps know of formats and grids."""
         return self.known
 
-    @property
-    def counts(self) -> bool:
-        """There are loops that count."""
-        return True
-
     def sum(self, layout: str, counting: bool, alone: bool = False) -> Any:
         """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
         shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[self.carrier])
         return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape)
 
-    def grid(self, place: Place, random: Random, apart: int = 0, tally: Tally | None = None) -> Callable[..., None]:
+    @property
+    def lows(self) -> list[int]:
+        """The last bit of the largest number, where an overflow may store it."""
+        stores = bool(getattr(self.unit, "stored", "")) or getattr(self.unit, "saturate", False)
+        return [self.site.format.emax - self.site.format.mantissa_bits] if self.unit.kind == "exact" and stores else []
+
+    @property
+    def widest(self) -> float:
+        """Bits that errors of exact sums may have in all, for them to add up exactly."""
+        return SUBTLEST if self.unit.kind == "exact" else math.inf
+
+    def of_zeros(self, planned: Program) -> float:
+        """The power of two that a zero has where terms are aligned, 0 for none."""
+        aligned = planned.accumulator.aligned
+        return 0.0 if aligned is None or aligned.zeros is None else float(2.0**aligned.zeros)
+
+    @property
+    def of_codes(self) -> bool:
+        """Whether many products go together, from codes to codes: numbers, and maybe their powers of two, are all that loops take."""
+        aligned = self.unit.kind == "aligned" and self.unit.term == 1
+        return aligned or tries_quickly(self)
+
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
         """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of panels (products, planes, panels, k, size)."""
         known = {} if tally is None else {"counts": tally.counts, "extremes": tally.extremes}
-        job = generated.Job(self.sum("grid", tally is not None), known, self.address(place, random) | {"apart": apart})
+        given = self.address(place, random) | {"step": planned.begun.get(dots().STORE, 0)}
+        if stretch := sums().spanned(self.unit):
+            known |= {"spans_a": spans_of(panels.a, stretch), "spans_b": spans_of(panels.b, stretch)}
+            known |= {"low_c": np.array([panels.low_c])}
+            given["stretches"] = known["spans_a"].shape[1]
+        job = generated.Job(self.sum("grid", tally is not None), known, given)
 
         def loop(first: int, last: int, *given: Any) -> None:
             *arrays, nan_flags, rows, columns = given
             known = generated.addresses(dict(zip(ARRAYS, arrays, strict=True)))
             job(first, last, known | self._laid(arrays, rows, columns) | {"nan_flags": nan_flags})
 
-        return loop
+        return loop, ()
 
     def _laid(self, arrays: list[Codes], rows: int, columns: int) -> dict[str, int]:
         """How operands lie, and what sums begin with, maybe one for all products."""
@@ -96,7 +128,7 @@ class UnitWay(Way):
         return {
             "tiles": panels * across, "panels": panels, "across": across, "near": max(NEAR // (planes * length * size * a.itemsize), 1),
             "length": length, "turns": length // self.group, "a_plane": a_plane, "b_plane": b.size // (products * planes),
-            "wide": wide, "c_apart": down * wide if len(c) == products else 0, "rows": rows, "columns": columns,
+            "wide": wide, "c_apart": down * wide if len(c) == products else 0, "rows": rows, "columns": columns, "apart": rows * columns,
         }  # fmt: skip
 
 
@@ -104,16 +136,14 @@ class Singles(UnitWay):
     """Sums in float32."""
 
 
-class Wide(UnitWay):
-    """Sums in float64."""
-
-    carrier: ClassVar[type] = np.float64
+class _Batches(UnitWay):
+    """Those that loops of many small products call."""
 
     def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
         """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
         if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not writing:
             return None
-        loop: Callable[..., int] = batches().unit_batch(readings, writing)
+        loop: Callable[..., int] = batches().unit_batch(readings, self.carrier, writing)
         return loop
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
@@ -125,8 +155,20 @@ class Wide(UnitWay):
         return *call, np.empty(0, self.carrier)
 
 
+class Wide(_Batches):
+    """Sums in float64."""
+
+    carrier: ClassVar[type] = np.float64
+
+
 class Terms(Wide):
     """The same, of terms that are aligned: operands come with powers of two."""
+
+    planes: ClassVar[int] = 2
+
+
+class SingleTerms(_Batches):
+    """Terms that are aligned, of sums that float32 holds."""
 
     planes: ClassVar[int] = 2
 
@@ -146,6 +188,8 @@ def worth_grid(planned: Program, work: int, counting: bool = False) -> bool:
     """Whether a product of so many multiply-adds is worth the loop of its unit, once that is compiled: also a small one, where the unit had
     more to do before; loops that count are others."""
     way = choose(planned)
+    if way is not None and tries_quickly(way):
+        return True
     if way is None or counting:
         return way is not None and work >= LEAST_WORK
     done = LEAST_IN_ALL if work >= LEAST_WORK else _DONE.get(way.unit, 0) + work
@@ -179,12 +223,20 @@ def worth_line(planned: Program, outputs: int) -> bool:
     take less together by the one loop that serves all.
     """
     how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
+    way = choose(planned)
+    if way is not None and tries_quickly(way):
+        return True
     usual = rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz)
     if usual and how.fixed is not None:
         return True
     if how.kept_bits is not None and not (rule.daz or rule.ftz) and (usual or rule.rounding is Rounding.TOWARD_ZERO):
         return True
     return planned.length * -(-outputs // lanes) * lanes >= LEAST_LINE
+
+
+def tries_quickly(way: UnitWay) -> bool:
+    """Whether a unit's sums are exact, and most of its turns are quick: products of any size are worth its loop."""
+    return bool(exact_units().is_quick(way.unit))
 
 
 def joins(planned: Program) -> bool:
@@ -292,11 +344,11 @@ def _stored(planned: Program, result: str) -> _Stored | None:
     rule = store.rule
     if store.format.spec == FLOAT32 and rule.rounding is Rounding.NEAREST_EVEN and result == "cut":
         return None if rule.daz or rule.ftz else _Stored(1, "", False)  # it holds what is stored
-    draws, nearest = rule.rounding.draws, rule.rounding is Rounding.NEAREST_EVEN
+    draws, nearest = rule.rounding is Rounding.STOCHASTIC, rule.rounding is Rounding.NEAREST_EVEN
     after = rule.tininess is Tininess.AFTER
     if store.format.spec != FLOAT16 or (nearest and not available()[1]) or (draws and not after):
         return None
-    if not overflow_serves(store, planned.policy):
+    if rule.rounding is Rounding.UP_OR_DOWN or not overflow_serves(store, planned.policy):
         return None
     if result == "half" or planned.length % how.store_every or how.store_every > LONGEST:
         return None
@@ -349,11 +401,6 @@ def _wide_numbers(planned: Program, stored: str) -> Any:
 FIELDS_OF_ALIGNMENT = {
     "terms", "cut", "zeros", "limit", "halves", "includes_addend", "sum", "addend", "sum_cut", "drop_addend_below", "least", "group",
 }  # fmt: skip
-
-
-def power_of_zeros(how: Accumulator) -> float:
-    """The power of two that a zero has where terms are aligned, 0 for none."""
-    return 0.0 if how.aligned is None or how.aligned.zeros is None else float(2.0**how.aligned.zeros)
 
 
 def draws(unit: Any) -> bool:
@@ -419,6 +466,34 @@ def _aligned(planned: Program) -> UnitWay | None:
     return Terms(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
 
 
+LOWEST_SINGLE = -48
+"""Exponent of the last bit that a product has where float32 holds sums of terms that are aligned: with grids below it, far from subnormals."""
+
+
+@lru_cache(maxsize=512)
+def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
+    """The way of terms that are aligned in float32, twice as many at once, if that holds what comes of operands that fit, without c."""
+    unit, aligned = way.unit, planned.accumulator.aligned
+    if not isinstance(way, Terms) or aligned is None or not exact_products(planned):
+        return None
+    if not unit.inside or unit.halves or unit.stored or unit.term > 1 or (unit.cut, unit.result) != ("zero", "cut"):
+        return None
+    # a term is less than four times the power of two that sets the grid, the running sum less than twice
+    largest = (4 * unit.block + 2) << aligned.terms
+    fmt = planned.sites[dots().RUNNING].format
+    if largest > 1 << FLOAT32.mantissa_bits + 1 or fmt.mantissa_bits > aligned.terms or aligned.zeros is not None:
+        return None
+    known = units().UnitNumbers(
+        floor=(127 + fmt.emin) << 23,
+        least=max(2.0**LOWEST_SINGLE, way.known.least),
+        terms_per=(2 * 127 + aligned.terms) << 23,
+        terms_grid=aligned.terms << 23,
+        kept_bits=(1 << 32) - (1 << FLOAT32.mantissa_bits - fmt.mantissa_bits),
+    )
+    unit = unit._replace(single=True)
+    return SingleTerms(unit=unit, known=known, site=way.site, group=way.group, lowest=LOWEST_SINGLE, bounded=True)
+
+
 def _exact(planned: Program) -> UnitWay | None:
     """Blocks that are added exactly; single products where sums are stored on the way."""
     how, running = planned.accumulator, planned.sites[dots().RUNNING]
@@ -436,7 +511,7 @@ def _exact(planned: Program) -> UnitWay | None:
     stored = _stored(planned, result)
     if stored is None:
         return None
-    unit = units().Exact(
+    unit = exact_units().Exact(
         kind="exact",
         block=how.block,
         blocks=stored.blocks,

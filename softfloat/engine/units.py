@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, lru_cache
-from types import ModuleType
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -16,35 +14,17 @@ from softfloat.engine import elementwise, entire, threads, tiling, unit_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots, tiles
 from softfloat.engine.programs import Program
-from softfloat.engine.unit_ways import (
-    EXACT_BITS,
-    REGISTER_ROOM,
-    UnitWay,
-    choose,
-)
-from softfloat.engine.ways import (
-    Place,
-    Random,
-    Tally,
-    Way,
-)
+from softfloat.engine.unit_ways import EXACT_BITS, REGISTER_ROOM, UnitWay, choose
+from softfloat.engine.ways import Place, Random, Tally, Way
 from softfloat.formats import Format
-from softfloat.kernels.spec import FLOAT64, Overflow
-
-
-@cache
-def panels_of() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import unit_panels as module
-
-    return module
+from softfloat.kernels.spec import FLOAT64
 
 
 def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | None) -> Codes:
     """2^exponent of each factor, its scale's included, a subnormal's that of its format; 0 for what has no part in the largest exponent."""
     aligned = accumulator.aligned
     assert aligned is not None
-    of_zeros = unit_ways.power_of_zeros(accumulator)
+    of_zeros = 0.0 if aligned.zeros is None else float(2.0**aligned.zeros)
     if scales is not None and not scales.all():
         scales = np.where(scales == 0.0, of_zeros, scales)
     if aligned.group > 1:
@@ -67,16 +47,6 @@ class Scaled(NamedTuple):
     a: Codes
     b: Codes
     bits: tuple[int, int]
-
-
-def span_of(values: Codes) -> tiling.Extent:
-    """What finite numbers span, to the bit."""
-    lowest, largest = np.empty((1, 1)), np.empty((1, 1))
-    tiles().spans()(np.ascontiguousarray(values).reshape(1, -1, 1), max(values.size, 1), lowest, largest)
-    greatest = float(largest[0, 0])
-    if not greatest:
-        return tiling.Extent(0, 0, True, True)
-    return tiling.Extent(math.frexp(float(lowest[0, 0]))[1] - 1, math.frexp(greatest)[1], True, False)
 
 
 def scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
@@ -130,19 +100,12 @@ def run(
     start = None if c is None else tiling.extent(c, planned.partials)
     if not fits(way, planned, spans, start):
         return None
-    if way.unit.kind == "exact":
-        width = _width(way, planned, [span_of(a), span_of(b)], start)
-        if width > tiling.SUBTLEST:
-            return None
-        way = _cared(way, width > EXACT_BITS)
+    way = careful(way, planned, c is not None)
     factor, c, flags_of_c = entering(way, planned, c)
     a = a if factor == 1.0 else a * factor
     panels = _panels(way, planned, tiling.Operands(a, b, c), scaled)
-    rows, columns = a.shape[0], b.shape[1]
-    if tally is None:
-        values, flags = (x[0] for x in looped(way, planned, way.grid(place, random), panels, c, rows, columns))
-    else:
-        values, flags = _counted(way, planned, panels, c, place, random, tally)
+    size, low_c = (a.shape[0], b.shape[1]), tiling.low_of(way, start)
+    values, flags, _ = tiling.summed(way, planned, panels, c, size, place, random, tally, low_c)
     return leaving(way, planned, values, flags, flags_of_c, place, random, tally)
 
 
@@ -161,34 +124,39 @@ def fits(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tili
     return tiling.fits(way, planned.length, spans, start)
 
 
-def fits_line(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> bool:
-    """The same of outputs in a line."""
-    if not fits(way, planned, spans, start):
-        return False
-    if way.unit.kind != "exact":
-        return True
-    return _width(way, planned, spans, start) <= tiling.SUBTLEST
-
-
 def in_line(planned: Program, begins: bool) -> Way | None:
     """The way of a unit's outputs in a line, if there is one; where a sum `begins` with c, that may have any bits."""
     way = choose(planned)
-    if way is None or way.unit.kind != "exact":
+    return way and careful(way, planned, begins)
+
+
+def of_codes(planned: Program, begins: bool) -> UnitWay | None:
+    """The way of a unit's grids that go from codes to codes, likewise."""
+    way = choose(planned)
+    served = way is not None and way.of_codes and not (planned.accumulator.scale_exponent or planned.length % way.group)
+    if way is None or not served:
+        return None
+    quicker = None if begins else unit_ways.in_single(way, planned)
+    if quicker is not None and tiling.always_fits(quicker, planned.length, *planned.formats):
+        return quicker
+    return careful(way, planned, begins)
+
+
+@lru_cache(maxsize=512)
+def careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
+    """The way of sums whose steps need not know what operands span: exact ones are careful, unless formats are narrow."""
+    if way.unit.kind != "exact" or begins:
         return way
-    return _careful(way, planned, begins)
+    spans = _scaled([tiling.widest(fmt) for fmt in planned.formats], planned)
+    highest = sum(x.high for x in spans) + planned.length.bit_length() + 1
+    width = highest + 1 - min([sum(x.low for x in spans), *way.lows])  # roundings add up as well
+    return way if width > EXACT_BITS else _quick(way)
 
 
 @lru_cache(maxsize=512)
-def _careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
-    """The way of exact sums whose steps need not know what operands span: careful ones, unless formats are narrow."""
-    width = _width(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
-    return _cared(way, begins or width > EXACT_BITS)
-
-
-@lru_cache(maxsize=512)
-def _cared(way: UnitWay, careful: bool) -> UnitWay:
-    """The way of exact sums whose steps are careful, or not."""
-    return replace(way, unit=way.unit._replace(careful=careful))
+def _quick(way: UnitWay) -> UnitWay:
+    """The way of exact sums that float64 has."""
+    return replace(way, unit=way.unit._replace(careful=False))
 
 
 @lru_cache(maxsize=512)
@@ -200,7 +168,7 @@ def counting(way: UnitWay) -> UnitWay:
 @lru_cache(maxsize=512)
 def always_fits_line(way: UnitWay, planned: Program) -> bool:
     """Whether all finite operands in a line are of a kind that a unit's loops serve, without c."""
-    return fits_line(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
+    return fits(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
 
 
 def entering(way: UnitWay, planned: Program, c: Codes | None) -> tuple[float, Codes | None, Codes | None]:
@@ -246,22 +214,7 @@ def leaving(
         return codes, flags | raised
     if factor != 1.0:
         values *= way.carrier(factor)
-    return coded(way, planned, values, flags)
-
-
-def _width(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> int:
-    """Bits between the largest sum there may be and the least bit."""
-    spans = _scaled(spans, planned)
-    lows = [sum(x.low for x in spans)]
-    highs = [sum(x.high for x in spans) + planned.length.bit_length() + 1]
-    fmt = way.site.format
-    if way.unit.stored or way.unit.saturate:  # an overflow may store the largest number: its last bit
-        lows.append(fmt.emax - fmt.mantissa_bits)
-    if start is not None and not start.empty:
-        lows.append(start.low)
-        highs.append(start.high + 1)
-    # roundings add up as well
-    return max(highs) + 1 - min(lows)
+    return tiling.coded(way, planned, values, flags)
 
 
 def terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
@@ -293,32 +246,13 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
 
 
-def _counted(
-    way: UnitWay,
-    planned: Program,
-    panels: list[Codes],
-    c: Codes | None,
-    place: Place,
-    random: Random,
-    tally: Tally,
-) -> tuple[Codes, Codes]:
-    """(values, flags) of a grid of outputs; the tally is filled."""
-    _, rows, columns = tally.counts.shape
-    shape = panels[0].shape[2] * tiles().ROWS, panels[1].shape[2] * tiles().LANES[way.carrier]
-    padded = tally.padded(shape, way.carrier)
-    loop = way.grid(place, random, 0, padded)
-    values, flags = (x[0] for x in looped(way, planned, loop, panels, c, rows, columns))
-    tally.cut(padded)
-    return values, flags
-
-
 def _panels(way: UnitWay, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:
     """Both operands as tiles take them, of one product: (1, planes, panels, k, size)."""
     lanes, unit = tiles().LANES[way.carrier], way.unit
     group = unit.group
     a, b = _filled_up(operands.a, 1, group), _filled_up(operands.b, 0, group)
     if scaled is None and unit.kind == "aligned" and unit.term == 1:
-        return aligned_panels(planned, a[np.newaxis], b[np.newaxis])
+        return aligned_panels(way, planned, a[np.newaxis], b[np.newaxis])
     planes = [a], [b]
     if scaled is not None:
         planes = [a, scaled.a], [b, scaled.b]
@@ -328,10 +262,10 @@ def _panels(way: UnitWay, planned: Program, operands: tiling.Operands, scaled: S
     return [panels_a[np.newaxis], tiling.panels(planes[1], lanes, way.carrier)[np.newaxis]]
 
 
-def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
+def aligned_panels(way: UnitWay, planned: Program, a: Codes, b: Codes) -> list[Codes]:
     """The same of many products whose terms are aligned, (products, rows, k) and (products, k, columns), without scales."""
     floor, unpacked = tiles(), planned.accumulator.unpacked
-    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
+    of_zeros = way.of_zeros(planned)
     found = []
     sizes = floor.ROWS, floor.LANES[np.float64]
     for values, size, fmt in zip((a.transpose(0, 2, 1), b), sizes, planned.formats, strict=True):
@@ -341,43 +275,9 @@ def aligned_panels(planned: Program, a: Codes, b: Codes) -> list[Codes]:
         tiny = (unpacked or fmt).tiny
 
         def work(first: int, last: int, values: Codes = values, tiny: float = tiny, target: Codes = target) -> int:
-            panels_of().laid_out()(first, last, values, tiny, of_zeros, target)
+            floor.laid_out()(first, last, values, tiny, of_zeros, target)
             return 0
 
         threads.share_units(products * shape[2], work, 2 * length * size)
         found.append(target)
     return found
-
-
-def looped(
-    way: UnitWay,
-    planned: Program,
-    loop: Callable[..., None],
-    panels: list[Codes],
-    c: Codes | None,
-    rows: int,
-    columns: int,
-) -> tuple[Codes, Codes]:
-    """(values, flags) of the outputs of products whose operands are laid out so: (products, rows, columns)."""
-    floor = tiles()
-    a, b = panels
-    shape = a.shape[0], a.shape[2] * floor.ROWS, b.shape[2] * floor.LANES[way.carrier]
-    values, flags = np.zeros(shape, way.carrier), np.empty(shape, np.uint8)
-    if c is not None:
-        values[:, :rows, :columns] = c
-    numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-
-    def work(first: int, last: int) -> int:
-        loop(first, last, a, b, values, values, flags, numbers, of_nan, rows, columns)
-        return 0
-
-    tile = a.shape[3] * floor.ROWS * floor.LANES[way.carrier]
-    threads.share_units(a.shape[0] * a.shape[2] * b.shape[2], work, tile)
-    return values[:, :rows, :columns], flags[:, :rows, :columns]
-
-
-def coded(way: UnitWay, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
-    """(codes in the partials format, flags)."""
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
-    return tiling.codes_of(values, planned.partials, way.site), flags

@@ -111,7 +111,7 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
     short = 0
     jam = rule.rounding is Rounding.UP_OR_DOWN
-    if numbers.p > 1 and not jam and flush_below <= smallest_normal:
+    if numbers.p > 1 and flush_below <= smallest_normal:
         whole = numbers.subnormals and dropped >= 2 and lowest > HIDDEN_BIT + 1 and not flush_below and not rule.ftz
         short = 2 if whole else 1
     return np.array(
@@ -153,7 +153,7 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
 def served(numbers: NumberSet, settings: Settings) -> bool:
     """Whether one pass rounds under such settings; where it does not, codes come in between."""
     fmt, rule = numbers.kind, rule_for(settings, numbers.kind, True, 1)
-    return fmt.signed and fmt.zero and (rule.restated or (rule.projection == "ieee" and rule.rounding in spec.PLAIN))
+    return fmt.signed and fmt.zero and rule.restated
 
 
 Ready = Callable[[Codes, Codes, int], int]

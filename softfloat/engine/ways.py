@@ -1,4 +1,4 @@
-"""Which dot products the faster loops of `kernels.tiles` serve, by program: formats, roundings, how products meet the sum."""
+"""Which dot products generated loops serve, by program: formats, roundings, how products meet the sum."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, largest_of, lows_of, narrow_numbers, spans_of
+from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, largest_of, lows_of, narrow_numbers
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
@@ -22,7 +22,6 @@ from softfloat.engine.parameters import (
     batches,
     descriptions,
     dots,
-    few,
     orders,
     paired,
     quick_steps,
@@ -40,8 +39,6 @@ if TYPE_CHECKING:
 
 WIDE_HIGHEST = 60
 """No product, nor what a sum begins with, reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
-FEW_PRODUCTS = 1 << 15
-"""Of a call whose blocks are summed with care alone, which takes less than what comes before and after the loop."""
 SUBNORMAL = -149
 """Exponent of float32's smallest number: operands, and errors of sums and products, are multiples of it."""
 LONGEST = 64  # products of a turn, which are written out in code
@@ -61,7 +58,9 @@ class Panels(NamedTuple):
     a: Codes
     b: Codes
     c: Codes
-    low_c: float
+    low_c: float = math.inf
+    begins: bool = True
+    """Whether sums begin with c; else that holds zeros."""
 
 
 class Tally(NamedTuple):
@@ -122,12 +121,8 @@ class Way:
 
     carrier: ClassVar[type] = np.float32
     planes: ClassVar[int] = 1
-    stacked: ClassVar[bool] = False
-    """Whether the loop takes many products at once: arrays of one more axis, the first."""
-    draws_anywhere: ClassVar[bool] = False
-    """Whether random numbers may be those of later roundings."""
-    counts_grids: ClassVar[bool] = False
-    """Whether there are loops that count additions of outputs in a grid."""
+    counts: ClassVar[bool] = True
+    """Whether there are loops that count additions."""
 
     @property
     def lifts(self) -> bool:
@@ -162,9 +157,19 @@ class Way:
         """What the steps know of formats and rules."""
         return narrow_numbers(planned.sites[dots().RUNNING])
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands. `alone`: no other threads are busy with this call."""
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
+        """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one."""
         raise NotImplementedError
+
+    @property
+    def lows(self) -> list[int]:
+        """Exponents of the least bits that sums may have beside those of products."""
+        return []
+
+    @property
+    def widest(self) -> float:
+        """Bits that there may be between the largest sum and the smallest bit."""
+        return math.inf
 
     def limit(self, length: int) -> float:
         """What the magnitudes of so many products must add up to less than for loops that split sums, 0 without any."""
@@ -178,6 +183,10 @@ class Way:
         """What that loop takes beside its arrays: the address of a generated one, its words, room for the least numbers of panels."""
         raise NotImplementedError
 
+    def of_zeros(self, planned: Program) -> float:
+        """The power of two that loops are told of zeros, where terms are aligned."""
+        return 0.0
+
     @property
     def compensates(self) -> bool:
         """Whether sums keep what they lose, to make up for it."""
@@ -187,25 +196,12 @@ class Way:
         """Whether an output with one of these flags is left to the plain loop."""
         return False
 
-    @property
-    def counts(self) -> bool:
-        """Whether there are loops that count as well."""
-        return False
-
-    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
-        """The loop that counts as well, if the way `counts_grids`."""
-        raise NotImplementedError
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Generated(Way):
     """Products that meet the sum one after the other, by generated loops. `operation` is their order."""
 
     operation: str
-
-    stacked: ClassVar[bool] = True
-    draws_anywhere: ClassVar[bool] = True
-    counts_grids: ClassVar[bool] = True
 
     @property
     def stage(self) -> Any:
@@ -219,13 +215,8 @@ class Generated(Way):
 
     @property
     def lifts(self) -> bool:
-        """Halves."""
-        return bool(self.stage.family == "half")
-
-    @property
-    def counts(self) -> bool:
-        """Whether there are loops that count."""
-        return True
+        """Halves that are added in order."""
+        return bool(self.stage.family == "half" and orders().ORDERS[self.operation](False).in_order)
 
     def sum(self, layout: str, counting: bool, alone: bool = False, reading: str = "", order: str = "") -> Any:
         """The description of the loop: of tiles of a vector's width, or of outputs `alone`; in another order, if one is named.
@@ -248,24 +239,21 @@ class Generated(Way):
         """What loops are told of operands."""
         return ()
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands."""
-        return self.looped(planned, place, random, planned.length, 1).grids, self.watched(planned, panels)
-
-    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
-        """The loop that counts as well."""
-        return self.looped(planned, place, random, planned.length, 1, tally).grids, self.watched(planned, panels)
+    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
+        """The loop of grids for these operands."""
+        job = self.looped(planned, place, random, planned.length, 1, tally, panels.begins)
+        return job.grids, self.watched(planned, panels)
 
     def looped(
-        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None
-    ) -> generated.Grids:
+        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None, begins: bool = False
+    ) -> generated.Grids:  # fmt: skip
         """The loop of grids, or of several chains of one.
 
         These have so many products in all; `planned` is the program of the first.
         """
         what = self.sum("grid", tally is not None)
         known: dict[str, Codes] = {}
-        given = {"length": length, "chains": chains}
+        given = {"length": length, "chains": chains, "has_c": int(begins)}
         if tally is not None:
             known |= {"counts": tally.counts, "extremes": tally.extremes}
         if what.stage.draws:
@@ -360,8 +348,8 @@ class Drawn(Generated):
     wide: bool = False
 
     @property
-    def counts(self) -> bool:
-        """Whether there are loops that count."""
+    def counts(self) -> bool:  # type: ignore[override]
+        """Not where errors are made up for."""
         return not self.compensates
 
     @cached_property
@@ -371,70 +359,12 @@ class Drawn(Generated):
         narrow = fmt != FLOAT32  # of which nothing is subnormal, and nothing overflows
         return descriptions().Stage(
             family="half" if fmt == FLOAT16 else "narrow" if narrow else "float32",
-            rounding=descriptions().STOCHASTIC,
+            rounding=rule.rounding.name.lower(),
             noted=narrow and rule.overflow is Overflow.SATURATE,
             daz=narrow and rule.daz,
             ftz=narrow and rule.ftz,
             wide=self.wide,
         )
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class ExactBlocks(Way):
-    """Blocks whose sums are exact, rounded to float32; after some, stored as halves: "nearest", "drawn", or not at all."""
-
-    block: int
-    stored: str
-
-    carrier: ClassVar[type] = np.float64
-    draws_anywhere: ClassVar[bool] = True
-    counts_grids: ClassVar[bool] = True
-
-    @property
-    def saturates(self) -> bool:
-        """Whether stores become the largest number where they overflow."""
-        return bool(self.stored) and self.site.rule.overflow is Overflow.SATURATE
-
-    def numbers(self, planned: Program) -> Any:
-        """What the steps know of formats and rules."""
-        fmt = self.site.format
-        positive, _ = beyond(self.site)
-        lowest = max(fmt.emin, SCALED_NORMAL)
-        return steps().Numbers(
-            largest=float(fmt.max),
-            beyond_positive=positive,
-            lowest=(1023 + lowest) << 52,
-            spacing=fmt.mantissa_bits << 52,
-            per_quantum=(2 * 1023 + fmt.mantissa_bits) << 52,
-        )
-
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, alone: bool = True) -> Loop:
-        """The loop for these operands."""
-        floor = tiles()
-        kind = self.block, self.group // self.block, self.stored, self.saturates
-        address = *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0)
-        if panels.c.size * planned.length <= FEW_PRODUCTS:
-            return few().few_blocks(*kind), address
-        return floor.exact_blocks(*kind), (*address, *self._spanned(panels, alone))
-
-    def _spanned(self, panels: Panels, alone: bool) -> list[Any]:
-        """The lowest bit of what sums begin with, and what operands span."""
-        spans: list[Any] = [panels.low_c]
-        for operand in (panels.a[0], panels.b[0]):
-            spans += spans_of(operand, tiles().spanned_of(self.group), alone)
-        return spans
-
-    @property
-    def counts(self) -> bool:
-        """Whether there are loops that count."""
-        return True
-
-    def counting_loop(self, planned: Program, panels: Panels, tally: Tally, place: Place, random: Random) -> Loop:
-        """The loop that counts as well."""
-        of_nan = self.site.rule.overflow is Overflow.NAN
-        loop = tiles().counted_blocks(self.block, self.group // self.block, self.stored, self.saturates, of_nan)
-        address = *place, self.site.width, *random.words, planned.begun.get(dots().STORE, 0)
-        return loop, (*tally, *address, *self._spanned(panels, True))
 
 
 # -- choosing --------------------------------------------------------------------------------------------------------
@@ -480,9 +410,8 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
     makers = {
         floor.FUSED: one_by_one,
         floor.ROUNDED: one_by_one,
-        floor.EXACT: _exact,
     }
-    make = makers.get(planned.kind)  # aligned blocks have none: they are units
+    make = makers.get(planned.kind)  # others are units
     return None if make is None else make(planned)
 
 
@@ -625,33 +554,3 @@ def _single(operation: str, site: Site, exact: bool) -> Way | None:
     manner = steps().Manner(family="float32_of_narrow" if exact else "float32", rounding=rounding.name.lower())
     bounded = site.rule.overflow is not Overflow.INFINITY or rounding is not Rounding.NEAREST_EVEN
     return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
-
-
-def _plain_single(site: Site) -> bool:
-    """Whether a stage is float32, nearest even, with infinities; its subnormals never matter here."""
-    rule = site.rule
-    nearest = rule.rounding is Rounding.NEAREST_EVEN and rule.overflow is Overflow.INFINITY
-    return site.format.spec == FLOAT32 and nearest and rule.infinite_input is not InfiniteInput.NAN
-
-
-def _exact(planned: Program) -> Way | None:
-    accumulator = planned.accumulator
-    running, store = planned.sites[dots().RUNNING], planned.sites.get(dots().STORE)
-    group = len(accumulator.order)
-    if not _plain_single(running) or accumulator.block not in (4, 8):
-        return None
-    if group > LONGEST or planned.length % group or group % accumulator.block:
-        return None
-    stored = ""
-    if store is not None:
-        half = {Rounding.NEAREST_EVEN: "nearest" * available()[1], Rounding.STOCHASTIC: "drawn"}
-        stored = half.get(store.rule.rounding, "")
-        if not stored or store.format.spec != FLOAT16 or store.rule.daz or store.rule.ftz:
-            return None
-        if not overflow_serves(store, planned.policy) or store.rule.tininess is not spec.Tininess.AFTER:
-            return None
-        if accumulator.store_every != group:
-            return None
-    return ExactBlocks(
-        block=accumulator.block, stored=stored, group=group if stored else accumulator.block, site=store or running
-    )

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise
+from softfloat.accumulators.accumulator import ALL
+from softfloat.engine import elementwise, wide_products
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import widened
-from softfloat.engine.draws import Draw, rounding_bits
+from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, INVALID
+
+ONE = np.uint64(1)
 
 
 class _Number(NamedTuple):
@@ -30,15 +34,17 @@ class _Number(NamedTuple):
 def check_served(how: Accumulator, what: str = "") -> None:
     """Refuse accumulators of wide formats that this does not know, and `what` else a call asks for."""
     lacks = {
-        "blocks of several products": how.block != 1 or how.leaf != 1,
+        "blocks of several products": how.block not in (1, ALL)
+        or how.leaf != 1
+        or (how.block == ALL and bool(how.product)),
         "alignment": how.aligned is not None,
         "sums of blocks": how.block_sum is not None,
-        "compensation": how.compensation is not None,
         "fixed point": how.fixed is not None,
         "scales": how.scale_exponent != 0,
         "stores": how.store is not None or any(level.store for level in how.reduction),
         "several levels of segments": len(how.reduction) > 1,
-        "segments of chains or pairs": bool(how.reduction) and (how.tree or how.chains > 1),
+        "segments of anything but sums in order": bool(how.reduction)
+        and (how.tree or how.chains > 1 or how.compensation is not None or how.block == ALL),
         "an order of products": len(how.order) > 1,
         "pairs in another format than products": how.tree
         and how.product is not None
@@ -50,43 +56,79 @@ def check_served(how: Accumulator, what: str = "") -> None:
     if found:
         raise ValueError(
             f"accumulator must be one in order, in pairs, chains or chunks for wide formats, got {how!r} with {' and '.join(found)}; "
-            "accepted: fma, mul_add, pairwise, chunked and chains of them, or formats that are not wide"
+            "accepted: fma, mul_add, pairwise, compensated, exact, chunked and chains of fma and mul_add, or formats that are not wide"
         )
 
 
 class _Grid:
-    """The roundings of one grid of outputs."""
+    """The roundings of one grid of outputs, and their counts where additions are counted."""
 
-    def __init__(self, problem: Problem, planned: Program, key: int, stream: int, shape: tuple[int, ...]) -> None:
+    def __init__(
+        self, problem: Problem, planned: Program, key: int, stream: int, shape: tuple[int, ...], counting: bool
+    ) -> None:
         self.planned, self.key, self.stream, self.shape = planned, key, stream, shape
-        self.flags = np.zeros(shape, np.uint8)
+        self.flags = self.raised = np.zeros(shape, np.uint8)
         self.steps: Counter[int] = Counter()
-        rows = np.arange(int(np.prod(shape[:-1])))[:, np.newaxis]
-        numbers = problem.index + rows * problem.row_stride + np.arange(shape[-1]) * problem.column_stride
-        self.numbers = numbers.reshape(-1).astype(np.uint64)
+        self.counts = np.zeros((3, *shape), np.int64) if counting else None
+        self.least, self.greatest = np.full(shape, np.inf), np.full(shape, -np.inf)
+        self._problem = problem
+
+    @cached_property
+    def numbers(self) -> Codes:
+        """Those of outputs, as random numbers lie."""
+        problem, rows = self._problem, np.arange(int(np.prod(self.shape[:-1])))[:, np.newaxis]
+        numbers = problem.index + rows * problem.row_stride + np.arange(self.shape[-1]) * problem.column_stride
+        return flattened(numbers.astype(np.uint64))
 
     def zero(self) -> _Number:
         """+0."""
         nothing = np.zeros(self.shape, np.uint64)
         return _Number(nothing, nothing)
 
-    def done(self, number: int, operation: str, *operands: Codes) -> _Number:
-        """An operation on float64 codes of operands, rounded by the stage of that number."""
+    def random(self, number: int) -> Codes:
+        """The random bits of a stage's next rounding, if it draws any."""
+        width, step = self.planned.sites[number].width, self.steps[number]
+        self.steps[number] += 1
+        if not width:
+            return NO_BITS
+        return flattened(rounding_bits(self.numbers, number, step, self.key, self.stream, width))
+
+    def rounded(self, number: int, codes: Codes, flags: Codes) -> _Number:
+        """What an operation of a stage gave."""
         site = self.planned.sites[number]
-        drawn = None
-        if site.width:
-            step = self.steps[number]
-            self.steps[number] += 1
-            bits = rounding_bits(self.numbers, number, step, self.key, self.stream, site.width)
-            drawn = Draw(0, 0, site.width, flattened(bits))
-        rule = site.rule._replace(daz=False, handed_bits=drawn is not None)
-        given = [np.broadcast_to(x, self.shape) for x in operands]
-        codes, flags = elementwise.settled(operation, given, FLOAT64, site.format, rule, drawn)
-        self.flags |= flags
-        if rule.propagate and not self.planned.carries:
-            default = spec.target(site.format.spec, rule, CARRIER64).nan
+        self.flags, self.raised = self.flags | flags, flags
+        if site.rule.propagate and not self.planned.carries:
+            default = spec.target(site.format.spec, site.rule, CARRIER64).nan
             codes = np.where(is_nan(codes, site.format), site.format.dtype.type(default), codes)
         return _Number(codes, widened(codes, site.format, site.rule.daz))
+
+    def done(self, number: int, operation: str, *operands: Codes) -> _Number:
+        """An operation on float64 codes of operands, rounded by the stage of that number."""
+        site, bits = self.planned.sites[number], self.random(number)
+        drawn = Draw(0, 0, site.width, bits) if site.width else None
+        rule = site.rule._replace(daz=False, handed_bits=drawn is not None)
+        given = [np.broadcast_to(x, self.shape) for x in operands]
+        return self.rounded(number, *elementwise.settled(operation, given, FLOAT64, site.format, rule, drawn))
+
+    def plus(self, x: _Number, y: _Number) -> _Number:
+        """x + y in the running sum's format, which no count knows."""
+        return self.done(dots().RUNNING, "add", x.values, y.values)
+
+    def minus(self, x: _Number, y: _Number) -> _Number:
+        """x - y, likewise."""
+        return self.done(dots().RUNNING, "sub", x.values, y.values)
+
+    def added(self, number: int, x: _Number, y: _Number) -> _Number:
+        """x + y by a stage, counted."""
+        return self.counted(x, self.done(number, "add", x.values, y.values), y.values << ONE != 0)
+
+    def counted(self, before: _Number, after: _Number, adds: Codes) -> _Number:
+        """A partial, after one more addition is counted; `adds`: whether it added anything but zero."""
+        if self.counts is not None:
+            old, new = before.values.view(np.float64), after.values.view(np.float64)
+            self.counts += (self.raised >> 2 & 1, self.raised & 1, adds & np.isfinite(old) & (new == old))
+            self.least, self.greatest = np.fmin(self.least, new), np.fmax(self.greatest, new)
+        return after
 
     def begun(self, c: Codes | None) -> _Number:
         """c, or +0."""
@@ -103,12 +145,12 @@ def run(
 ) -> None:
     """One grid of outputs, or many: k steps, each of one operation or two."""
     how, stages = planned.accumulator, dots()
+    in_order = not (how.tree or how.chains > 1 or how.reduction or how.compensation or how.block == ALL)
     asked = {
-        "counts": counting,
         "scales of operands": problem.scales is not None,
         "a segment alone": bool(planned.begun) or planned.apart > 1,
-        "cumulative sums of chains, pairs or chunks, or in another format": cumulative
-        and (how.tree or how.chains > 1 or bool(how.reduction) or planned.converts),
+        "cumulative sums of anything but sums in order, or in another format": cumulative
+        and (not in_order or planned.converts),
     }
     check_served(how, " and ".join(name for name, one in asked.items() if one))
     a, b = (
@@ -117,8 +159,14 @@ def run(
     )
     columns = b.shape[-1]
     shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
-    grid = _Grid(problem, planned, key, stream, shape)
+    grid = _Grid(problem, planned, key, stream, shape, counting)
     total = grid.begun(problem.c)
+    if not (cumulative or counting or problem.paired) and wide_products.serves(planned):
+        found = wide_products.run(planned, a, b, None if problem.c is None else total.values)
+        if found is not None:
+            grid.flags |= found[1]
+            _deliver(planned, grid, _Number(found[0], found[0]), results, True)
+            return
 
     def factors(k: int) -> tuple[Codes, Codes]:
         if problem.paired:
@@ -128,30 +176,35 @@ def run(
     def product(k: int) -> _Number:
         return grid.done(stages.PRODUCT, "mul", *factors(k))
 
-    def added(number: int, x: _Number, y: _Number) -> _Number:
-        return grid.done(number, "add", x.values, y.values)
-
     def met(k: int, x: _Number) -> _Number:
         if how.product is not None:
-            return added(stages.RUNNING, x, product(k))
-        return grid.done(stages.RUNNING, "fma", *factors(k), x.values)
+            return grid.added(stages.RUNNING, x, product(k))
+        one, other = factors(k)
+        found = grid.done(stages.RUNNING, "fma", one, other, x.values)
+        return grid.counted(x, found, (one << ONE != 0) & (other << ONE != 0))
 
     length = planned.length
     if how.tree:
-        total = _in_pairs(length, product, lambda x, y: added(stages.RUNNING, x, y), total, problem.c is not None)
+        total = _in_pairs(length, product, partial(grid.added, stages.RUNNING), total, problem.c is not None)
+    elif how.compensation is not None:
+        total = _compensated(how.compensation, length, product, grid, total)
+    elif how.block == ALL and length > 1:
+        site, bits = planned.sites[stages.RUNNING], grid.random(stages.RUNNING)
+        codes, flags, adds = wide_products.exact(site, a, b, total.values, problem.paired, bits)
+        total = grid.counted(total, grid.rounded(stages.RUNNING, codes, flags), adds)
     elif how.chains > 1 and length:
         chains = [grid.zero() for _ in range(how.chains)]
         for k in range(length):
             chains[k % how.chains] = met(k, chains[k % how.chains])
         for other in chains[1:] if problem.c is None else [*chains[1:], total]:
-            chains[0] = added(stages.RUNNING, chains[0], other)
+            chains[0] = grid.added(stages.RUNNING, chains[0], other)
         total = chains[0]
     elif how.reduction:
         chunk = grid.zero()
         for k in range(length):
             chunk = met(k, chunk)
             if planned.closes[k]:
-                total, chunk = added(stages.LEVEL, total, chunk), grid.zero()
+                total, chunk = grid.added(stages.LEVEL, total, chunk), grid.zero()
     else:
         for k in range(length):
             total = met(k, total)
@@ -159,8 +212,33 @@ def run(
                 results.codes[k], results.flags[k] = total.codes, grid.flags
     if cumulative:
         return
-    codes, flags = _delivered(planned, grid, total)
-    results.codes[...], results.flags[...] = (x.reshape(results.codes.shape) for x in (codes, flags))
+    _deliver(planned, grid, total, results)
+
+
+def _compensated(method: str, length: int, product: Callable[[int], _Number], grid: _Grid, total: _Number) -> _Number:
+    """Products added one by one, what is lost made up for: the operations that `Accumulator` lists under `compensation`."""
+    s, e, running = total, grid.zero(), dots().RUNNING
+    for k in range(length):
+        x = product(k)
+        if method == "kahan":
+            y = grid.minus(x, e)
+            t = grid.added(running, s, y)
+            e = grid.minus(grid.minus(t, s), y)
+        elif method == "neumaier":
+            t = grid.added(running, s, x)
+            first = np.abs(s.values.view(np.float64)) >= np.abs(x.values.view(np.float64))
+            u, v = (_Number(*(np.where(first, *z) for z in zip(*pair, strict=True))) for pair in ((s, x), (x, s)))
+            e = grid.plus(e, grid.plus(grid.minus(u, t), v))
+        else:
+            high = grid.plus(s, x)
+            of_x = grid.minus(high, s)
+            of_s = grid.minus(high, of_x)
+            lost_x = grid.minus(x, of_x)
+            low = grid.plus(grid.plus(grid.minus(s, of_s), lost_x), e)
+            t = grid.added(running, high, low)
+            e = grid.minus(low, grid.minus(t, high))
+        s = t
+    return grid.plus(s, e) if method == "neumaier" and length else s
 
 
 def _in_pairs(
@@ -185,14 +263,18 @@ def _in_pairs(
     return add(sums[0][1], c) if has_c else sums[0][1]
 
 
-def _delivered(planned: Program, grid: _Grid, total: _Number) -> tuple[Codes, Codes]:
+def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results, finite: bool = False) -> None:
     """Sums in the output's format, and all their flags. A sum is quiet: a signalling NaN is the addend of no products."""
     partials, entry = planned.partials, planned.entry._replace(daz=False)
-    signals = is_signalling(total.codes, partials)
-    if np.any(signals):
+    signals = finite or is_signalling(total.codes, partials)
+    if not finite and np.any(signals):
         quiet, _ = elementwise.settled("convert", [total.values], FLOAT64, partials, entry._replace(conversion=True))
         codes = np.where(signals, quiet, total.codes)
         total = _Number(codes, widened(codes, partials, planned.entry.daz))
     if planned.converts:
         total = grid.done(dots().RESULT, "convert", total.values)
-    return total.codes, grid.flags
+    results.codes[...], results.flags[...] = (x.reshape(results.codes.shape) for x in (total.codes, grid.flags))
+    if grid.counts is not None:
+        results.counts[...] = grid.counts.reshape(results.counts.shape)
+        extremes = np.where(grid.least > grid.greatest, np.nan, [grid.least, grid.greatest])  # none but NaN
+        results.extremes[...] = extremes.reshape(results.extremes.shape)

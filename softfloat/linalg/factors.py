@@ -41,7 +41,7 @@ def substituted(t: Codes, b: Codes, steps: Steps, lower: bool, unit: bool = Fals
 def _substitute(minus: Codes, t: Codes, x: Codes, steps: Steps, unit: bool) -> None:
     """The same in place, with -T at hand."""
     n = len(x)
-    if steps.whole(n):
+    if steps.whole(n, x.shape[1]):
         for i in range(n):
             if i and not steps.single:
                 x[i : i + 1] = steps.added(x[i : i + 1], minus[i : i + 1, :i], x[:i])
@@ -476,15 +476,15 @@ def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
     first are 0, or x · x is rounded to 0, nothing is done.
     """
     fmt = steps.fmt
-    norm = np.sqrt(wrapped(steps.product(x[None], x[:, None])[0, 0], fmt)) if len(x) > 1 else None
-    if norm is None or not float(norm) or not steps.magnitudes(x[1:]).any():
+    first = x[:1]
+    norm = steps.computed("sqrt", steps.product(x[None], x[:, None])[0]) if len(x) > 1 else None
+    if norm is None or not steps.magnitudes(norm).any() or not steps.magnitudes(x[1:]).any():
         return None, x[0]
-    first: Any = wrapped(x[0], fmt)
-    beta: Any = np.negative(np.copysign(norm, first))
-    v = np.empty_like(x)
-    v[1:] = steps.divided(x[1:], (first - beta).codes)
+    signed: Any = np.negative(np.copysign(wrapped(norm, fmt), wrapped(first, fmt)))
+    beta, v = signed.codes, np.empty_like(x)
+    v[1:] = steps.divided(x[1:], steps.computed("sub", first, beta))
     v[0] = fmt.one_code
-    return (v, ((beta - first) / beta).codes), beta.codes
+    return (v, steps.divided(steps.computed("sub", beta, first), beta)), beta[0]
 
 
 def reflect(a: Codes, reflector: Reflector, steps: Steps) -> None:
@@ -492,9 +492,8 @@ def reflect(a: Codes, reflector: Reflector, steps: Steps) -> None:
     if reflector is None or not a.shape[1]:
         return
     v, tau = reflector
-    fmt = steps.fmt
     across = steps.product(v[None], a)[0]
-    row = (wrapped(across, fmt) * wrapped(spread(tau, across.shape), fmt)).codes
+    row = steps.computed("mul", across, spread(tau, across.shape))
     if steps.single:
         a[...] = steps.outer_added(a, steps.negated(v), row)
     else:

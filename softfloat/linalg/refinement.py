@@ -19,6 +19,7 @@ from softfloat.linalg.factors import LU, lu
 from softfloat.linalg.krylov import gmres, product_with
 from softfloat.linalg.scalings import Squeezed
 from softfloat.linalg.steps import Raised, Steps
+from softfloat.markup import aligned
 from softfloat.status import Flags
 
 __all__ = ["Refined", "refine"]
@@ -63,17 +64,13 @@ class Refined:
 
     def table(self) -> str:
         """A line for each step, with the columns that papers print."""
-        columns: dict[str, list[str]] = {"step": [str(k) for k in range(len(self.nbe))]}
+        columns = [["step", *(str(k) for k in range(len(self.nbe)))]]
         if self.inner:
-            columns["inner"] = ["", *map(str, self.inner)]
+            columns.append(["inner", "", *map(str, self.inner)])
         for name, found in (("forward", self.forward), ("nbe", self.nbe), ("cbe", self.cbe)):
             if found:
-                columns[name] = [f"{x:.2e}" for x in found]
-        widths = {name: max(len(name), *map(len, cells)) for name, cells in columns.items()}
-        lines = ["  ".join(name.rjust(widths[name]) for name in columns)]
-        for row in zip(*columns.values(), strict=True):
-            lines.append("  ".join(cell.rjust(width) for cell, width in zip(row, widths.values(), strict=True)))
-        return "\n".join(lines)
+                columns.append([name, *(f"{x:.2e}" for x in found)])
+        return aligned([*zip(*columns, strict=True)], [])
 
 
 @dataclass

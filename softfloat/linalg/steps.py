@@ -65,9 +65,11 @@ class Steps:
         limit = OUTER if self.block is None else self.block
         return min(limit, size) if size > limit else min(INNER, size)
 
-    def whole(self, size: int) -> bool:
-        """Whether `size` rows or columns are done one after the other."""
-        return size <= (min(INNER, self.block or INNER) if self.single else self.block or PIECE)
+    def whole(self, size: int, beside: int = OUTER) -> bool:
+        """Whether `size` rows or columns, each of so many elements, are done one after the other: of few elements, more."""
+        if not self.single:
+            return size <= (self.block or PIECE)
+        return size <= min(INNER if beside > 1 else INNER**2, self.block or INNER**2)
 
     def added(self, c: Codes, a: Codes, b: Codes) -> Codes:
         """c + a @ b of matrices: each element one sum, which starts from c."""
@@ -136,6 +138,8 @@ class Raised:
 def spread(x: Any, shape: tuple[int, ...]) -> Codes:
     """Codes over and over in a shape: loops take operands of one shape at once."""
     x = np.asarray(x)
+    if x.shape == shape:
+        return x
     found = np.empty(shape, x.dtype)
     found[...] = x
     return found

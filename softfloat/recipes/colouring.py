@@ -192,9 +192,7 @@ class Colouring:
 
     def __str__(self) -> str:
         title, headings, rows = self._table()
-        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-        lines = ["  ".join(map(str.ljust, row, widths)).rstrip() for row in (headings, *rows)]
-        return "\n".join([title, *lines])
+        return f"{title}\n{markup.aligned([headings, *rows], range(len(headings)))}"
 
     def __rich__(self) -> RenderableType:
         from rich.text import Text

@@ -25,6 +25,7 @@ NAMES = (
     "dask_sweeps",
     "presets",
     "rounding",
+    "wide",
 )
 
 

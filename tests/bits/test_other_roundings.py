@@ -199,7 +199,7 @@ def test_sums_are_the_oracles_in_every_way(name: str, mode: str, monkeypatch: py
 
 @pytest.mark.parametrize("mode", MODES)
 def test_large_grids_and_sums_along_axes(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Sizes at which the faster ways serve other modes: these go the plain way, with its bits."""
+    """Sizes at which the faster ways serve, with the plain way's bits."""
     options = seeded(mode)
     a, b = operands((70, 64), 8), operands((64, 80), 9)
     singles = bits.convert(operands((3000,), 10), "float16", "float32")[0]
@@ -221,6 +221,62 @@ def test_large_grids_and_sums_along_axes(mode: str, monkeypatch: pytest.MonkeyPa
     for (codes, flags), (wanted, raised) in zip(fast, computed(), strict=True):
         assert np.array_equal(codes, wanted)
         assert np.array_equal(flags, raised)
+
+
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("flags", ["any", "each"])
+def test_faster_ways_of_operations(mode: str, flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All numbers of half and of an eight-bit format, what lies half way between two, just below that and just above; pairs, some of which
+    are ordinary in every block, some tiny, some of any kind."""
+    options: dict[str, Any] = seeded(mode) | {"flags": flags}
+    random = np.random.default_rng(15)
+    every = np.arange(0x7C00, dtype=np.uint16)
+    near = bits.decode(every, "float16").astype(np.float64) + np.exp2(np.maximum(every >> 10, 1) - 26.0)
+    near = np.concatenate([sign * near * (1 + move * 2.0**-23) for sign in (1, -1) for move in (-1, 0, 1)])
+    single = near.astype(np.float32).view(np.uint32)
+    wide = random.standard_normal((3, 1 << 13)) * np.array([[1.0], [1e-5], [2e4]])
+    anything = random.integers(0, 1 << 32, 1 << 13, np.uint32)
+
+    def computed() -> list[Any]:
+        found = [bits.encode(near, fmt, **options) for fmt in ("float16", "float8_e5m2")]
+        for name in ("float16", "bfloat16", "float8_e5m2", "tfloat32"):
+            found.append(bits.convert(single, "float32", name, **options))
+        for name in ("float16", "bfloat16", "float32"):
+            pairs = [bits.encode(x, name)[0] for x in wide]
+            pairs.append(anything.astype(ROSTER[name].dtype))
+            for x, operation in itertools.product(pairs, (bits.add, bits.sub, bits.mul)):
+                found.append(operation(x, x[::-1].copy(), name, **options))
+        for name in ("float16", "float8_e5m2"):
+            codes = np.arange(1 << ROSTER[name].bits, dtype=ROSTER[name].dtype)
+            found += [bits.sqrt(codes, name, **options), bits.convert(codes, name, "float8_e4m3fn", **options)]
+        return found
+
+    fast = computed()
+    monkeypatch.setattr(engine.elementwise, "FAST", False)
+    for (codes, raised), (wanted, flagged) in zip(fast, computed(), strict=True):
+        assert np.array_equal(codes, wanted)
+        assert np.array_equal(raised, flagged)
+
+
+@pytest.mark.parametrize("mode", [*MODES, "nearest_away"])
+def test_just_below_half_of_the_smallest_number(mode: str) -> None:
+    """2^-25 - 2^-49 is no tie: a half is added to it in float32 only by a rounding."""
+    x = np.zeros((16, 4), np.float32)
+    x[:, 0] = np.float32(2.0**-12 - 2.0**-36)
+    y = np.full((4, 32), np.float32(2.0**-13))
+    for how in (accumulators.mul_add("float16"), accumulators.fma("float16")):
+        found, flags = bits.matmul(x.view(np.uint32), y.view(np.uint32), "float32", how, **seeded(mode))
+        assert flags.max() == 3
+        assert found.max() == (1 if mode == "up_or_down" else 0)
+
+
+@pytest.mark.skipif(not engine.elementwise.quick(), reason="nothing is compiled")
+@pytest.mark.parametrize("mode", MODES)
+@pytest.mark.parametrize("fmt", [HALF, SINGLE], ids=str)
+def test_faster_ways_serve_sums(fmt: Format, mode: str) -> None:
+    settings = softfloat.Environment(**seeded(mode)).settings
+    planned = engine.program(accumulators.fma(fmt), fmt, fmt, fmt, settings, 32)
+    assert engine.choose(planned) is not None
 
 
 def test_stages_have_modes_of_their_own() -> None:

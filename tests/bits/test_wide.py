@@ -309,16 +309,25 @@ def test_float64_is_the_machines() -> None:
 
 BLOCKS = {
     "nearest_even": ("add", "sub", "mul", "div", "sqrt"),
+    "nearest_away": ("add", "div"),
     "toward_zero": ("mul",),
-    "toward_positive": ("add", "div"),
+    "toward_positive": ("add", "fma"),
     "toward_negative": ("sub", "sqrt"),
-    "to_odd": ("add",),
-    "stochastic": ("sub", "mul"),
+    "to_odd": ("fma",),
+    "stochastic": ("sub", "mul", "div", "sqrt"),
+}
+SHORTER_BLOCKS = {
+    "nearest_even": ("fma",),
+    "nearest_away": ("mul",),
+    "toward_zero": ("add",),
+    "toward_positive": ("div",),
+    "toward_negative": ("convert", "div"),
+    "to_odd": ("mul",),
+    "stochastic": ("add", "fma"),
 }
 
 
-@pytest.mark.parametrize("mode", BLOCKS)
-def test_blocks_of_ordinary_numbers_have_the_same_bits(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def assert_blocks(names: tuple[str, ...], fmt: Format, mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Cancelling, exact, huge and tiny operands among ordinary ones; errors inward of a power of two."""
     random = np.random.default_rng(5)
     x = random.standard_normal(4096) * 2.0 ** random.integers(-40, 40, 4096)
@@ -326,23 +335,41 @@ def test_blocks_of_ordinary_numbers_have_the_same_bits(mode: str, monkeypatch: p
         random.random(4096) < 0.3, -x * (1 + 2.0 ** -random.integers(1, 56, 4096)), random.standard_normal(4096)
     )
     y[:256] = 1 - 2.0 ** -random.integers(1, 54, 256)
-    x[:128], x[128:256] = 2.0 ** random.integers(0, 3, 128), np.round(x[128:256])
+    y[256:512] = 2.0 ** random.integers(-54, 0, 256)
+    x[:128], x[128:384] = 2.0 ** random.integers(0, 3, 128), np.round(x[128:384])
+    z = np.where(random.random(4096) < 0.5, -x * y * (1 + 2.0 ** -random.integers(1, 60, 4096)), y)
     x[1024:1030], y[2048:2052] = (0.0, 5e-324, 1e308, -1e-200, np.inf, np.nan), (1e300, -0.0, 2.0**-1060, -1e308)
-    a, b = x.view(np.uint64), y.view(np.uint64)
-    positive = np.abs(x).view(np.uint64)
-    options = (
-        [{}] if mode != "stochastic" else [{"seed": 1}, {"seed": 2, "sr_bits": 8}, {"sr_bits": 52, "random_bits": 0}]
-    )
-    for name in BLOCKS[mode]:
-        operands = (positive,) if name == "sqrt" else (a, b)
-        for drawn in options:
+    x[3000:3002], y[3000:3002] = (0.0, -3.0), 0.0
+    a, b, c, positive = (bits.encode(numbers, fmt)[0] for numbers in (x, y, z, np.abs(x)))
+    doubles = x.view(np.uint64)
+    options = [{"seed": 1}, {"seed": 2, "sr_bits": 8}, {"sr_bits": 52, "random_bits": 0}]
+    for name in names:
+        operands = {"sqrt": (positive,), "convert": (doubles,), "fma": (a, b, c)}.get(name, (a, b))
+        formats = (float64, fmt) if name == "convert" else (fmt,)
+        for drawn in options if mode == "stochastic" else [{}]:
             for flags in ("each", "any"):
-                found = getattr(bits, name)(*operands, float64, rounding=mode, flags=flags, **drawn)
+                found = getattr(bits, name)(*operands, *formats, rounding=mode, flags=flags, **drawn)
                 with monkeypatch.context() as patch:
                     patch.setattr(elementwise, "FAST", False)
-                    expected = getattr(bits, name)(*operands, float64, rounding=mode, flags=flags, **drawn)
+                    expected = getattr(bits, name)(*operands, *formats, rounding=mode, flags=flags, **drawn)
                 assert (found[0] == expected[0]).all(), (name, drawn)
                 assert np.all(found[1] == expected[1]), (name, drawn)
+
+
+@pytest.mark.parametrize("mode", BLOCKS)
+def test_blocks_of_ordinary_numbers_have_the_same_bits(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert_blocks(BLOCKS[mode], float64, mode, monkeypatch)
+
+
+@pytest.mark.parametrize("mode", SHORTER_BLOCKS)
+def test_blocks_of_shorter_formats_have_the_same_bits(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 52 bits and of 11; of codes of 16 bits; of few exponents, which overflow and underflow among ordinary numbers.
+
+    -NaN, rounded to two bits and down, is carried beyond 64 bits.
+    """
+    drawn = (Format(f"e{e}m{m}", e, m) for e, m in ((11, 51), (11, 40), (9, 10), (6, 36), (11, 1)))
+    for fmt in drawn:
+        assert_blocks(SHORTER_BLOCKS[mode], fmt, mode, monkeypatch)
 
 
 @pytest.mark.parametrize("mode", ["nearest_even", "nearest_away", "toward_positive", "to_odd", "stochastic"])
@@ -371,8 +398,8 @@ def test_functions_and_other_doors_refuse_by_name() -> None:
         bits.add(one, one, float64, projection="p3109")
     with pytest.raises(ValueError, match="the explorer takes formats of at most 8"):
         exploration.start("float64")
-    with pytest.raises(ValueError, match="vectors of mul takes formats of at most 8"):
-        resolve("mul", Format("e11m20", 11, 20))
+    with pytest.raises(ValueError, match="vectors of vecdot takes formats of at most 8"):
+        resolve("vecdot", Format("e11m20", 11, 20), accumulator="fma('float32')")
 
 
 def test_numpy_and_python_numbers_stay_weak() -> None:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
 import pytest
+from faster import both, same
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +31,7 @@ def accumulators(draw: st.DrawFn) -> tuple[Accumulator, Oracle]:
     """An accumulator and what the oracle makes of (a, b, formats, c, options)."""
     fmt, other = draw(st.sampled_from([float64, E11M23, E8M40])), draw(st.sampled_from([float64, float32, float16]))
     length, count = draw(st.integers(1, 4)), draw(st.integers(2, 3))
+    method = draw(st.sampled_from(["kahan", "neumaier", "two_term"]))
     found: list[tuple[Accumulator, Oracle]] = [
         (fma(fmt), lambda a, b, f, c, **o: dots.fma(a, b, f, fmt, c, **o)),
         (mul_add(fmt), lambda a, b, f, c, **o: dots.mul_add(a, b, f, fmt, c, **o)),
@@ -38,6 +41,8 @@ def accumulators(draw: st.DrawFn) -> tuple[Accumulator, Oracle]:
             chunked(length, other, fmt),
             lambda a, b, f, c, **o: dots.chunked(a, b, f, length, other, fmt, c, **o),
         ),
+        (exact(fmt), lambda a, b, f, c, **o: dots.exact(a, b, f, fmt, c, **o)),
+        (compensated(fmt, method), lambda a, b, f, c, **o: dots.compensated(a, b, f, fmt, method, c, **o)),
     ]
     return draw(st.sampled_from(found))
 
@@ -122,6 +127,44 @@ def test_float64_in_order_is_numpys() -> None:
     assert (codes.view(np.float64) == total).all()
 
 
+@pytest.mark.parametrize("how", [fma(float64), mul_add(float64)], ids=repr)
+def test_tiles_in_registers_have_the_same_bits(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole tiles and parts of them; exact sums beside inexact ones; what begins sums; what is left to the integers: 2^-1060, infinity."""
+    random = np.random.default_rng(6)
+    for shape, magnitude in (((17, 9, 50), 1.0), ((3, 5, 4, 30), 2.0**200), ((2, 300, 3), 2.0**-220), ((1, 0, 5), 1.0)):
+        *many, rows, length, columns = shape
+        a, b = random.standard_normal((*many, rows, length)), random.standard_normal((*many, length, columns))
+        a[..., 0, :], b[..., 0] = np.round(a[..., 0, :] * 8), np.round(b[..., 0] * 8)
+        a[..., ::3] = -a[..., ::3][..., ::-1]
+        for odd in (None, 0.0, 2.0**-1060, np.inf):
+            x, y = a * magnitude, b * magnitude
+            if odd is not None:
+                x[..., -1, length // 2 :] = odd
+            start = np.round(random.standard_normal((*many, rows, columns)) * 4).view(np.uint64)
+            for c in (None, start):
+                x_, y_ = x.view(np.uint64), y.view(np.uint64)
+                same(both(monkeypatch, lambda x=x_, y=y_, c=c: bits.matmul(x, y, float64, how, c)))
+
+
+@pytest.mark.parametrize("method", [None, "kahan", "neumaier", "two_term"])
+def test_grids_of_exact_and_compensated_sums(method: str | None) -> None:
+    """To nearest, in grids, where sums in order have a loop of their own that these must not take."""
+    random = np.random.default_rng(9)
+    a, b = random.standard_normal((3, 60)), random.standard_normal((60, 2))
+    x, y = a.view(np.uint64), b.view(np.uint64)
+    how = exact(float64) if method is None else compensated(float64, method)
+    codes, flags = bits.matmul(x, y, float64, how)
+    for i in range(3):
+        for j in range(2):
+            row, column = x[i].tolist(), y[:, j].tolist()
+            if method is None:
+                expected = dots.exact(row, column, (float64, float64), float64)
+            else:
+                expected = dots.compensated(row, column, (float64, float64), float64, method)
+            assert (int(codes[i, j]), int(flags[i, j])) == expected
+    assert (codes != bits.matmul(x, y, float64, mul_add(float64))[0]).any()
+
+
 def test_batches_and_broadcast_operands() -> None:
     random = np.random.default_rng(3)
     a, b = random.standard_normal((3, 2, 5)).view(np.uint64), random.standard_normal((3, 5, 2)).view(np.uint64)
@@ -133,26 +176,81 @@ def test_batches_and_broadcast_operands() -> None:
     assert (rows == bits.matmul(a, b, float64, fma(float64))[0][:, 0, 0]).all()
 
 
+@PLENTY
+@given(st.data(), st.lists(st.integers(-1074, 971), min_size=2, max_size=12), st.booleans())
+def test_exact_sums_of_the_whole_range(data: st.DataObject, exponents: list[int], cancels: bool) -> None:
+    """Products from 2^-2148 to 2^1995, what is left of them after others cancel, and their sign."""
+    significand = st.integers(-(2**53) + 1, 2**53 - 1)
+    a, b = ([data.draw(significand) * Fraction(2) ** e for e in exponents] for _ in range(2))
+    if cancels:
+        a, b = [*a, *a[::-1], Fraction(1)], [*b, *(-x for x in b[::-1]), Fraction(1, 2**1074)]
+    x, y = (bits.encode(z, float64)[0] for z in (a, b))
+    for options in ({}, {"rounding": "toward_negative"}, {"rounding": "to_odd"}):
+        found = bits.vecdot(x, y, float64, exact(float64), **options)
+        expected = dots.exact(x.tolist(), y.tolist(), (float64, float64), float64, None, **options)
+        assert (int(found[0]), int(found[1])) == expected
+
+
+@pytest.mark.parametrize("given", [{}, {"rounding": "stochastic", "seed": 5}, {"rounding": "toward_zero"}], ids=str)
+@pytest.mark.parametrize(
+    "make",
+    [
+        fma,
+        mul_add,
+        pairwise,
+        exact,
+        compensated,
+        lambda fmt: compensated(fmt, "neumaier"),
+        lambda fmt: compensated(fmt, "two_term"),
+        lambda fmt: in_chains(2, fmt),
+        lambda fmt: chunked(5, fmt, fmt),
+    ],
+)
+def test_counts_are_those_of_half_in_a_format_with_more_exponents(
+    make: Callable[[Format], Accumulator], given: dict[str, Any]
+) -> None:
+    """Sums in the middle of half's range: the same partials, which the plain loop counts."""
+    more = Format("e9m10", 9, 10)
+    random = np.random.default_rng(8)
+    a, b = random.standard_normal((3, 24)) * 16, random.standard_normal((24, 5)) * 16
+    a[:, ::4] *= 2.0**-9
+    a[1, 3:], b[:, 1] = 0.0, 1.0
+    a[2, :12] = 300.0
+    a[1] *= 2.0**-10
+    c = np.zeros((3, 5))
+    c[1] = 1024.0
+    of_half, of_more = (
+        bits.matmul(
+            *(bits.encode(x, float16)[0] for x in (a, b)),
+            float16,
+            make(fmt),
+            bits.encode(c, fmt)[0],
+            count=True,
+            **given,
+        )
+        for fmt in (float16, more)
+    )
+    assert (bits.decode(of_half[0], float16) == bits.decode(of_more[0], more)).all()
+    for name in ("additions", "overflowed", "inexact", "swamped", "smallest", "largest"):
+        assert np.all(getattr(of_half[2], name) == getattr(of_more[2], name)), name
+    assert "seed" in given or np.any(of_more[2].swamped)
+
+
 @pytest.mark.parametrize(
     ("how", "word"),
     [
         (fma(float64).replace(block=2, name="two"), "blocks of several products"),
-        (mul_add(float64).replace(compensation="kahan", name="kahan"), "compensation"),
-        (chunked(2, pairwise(float16), float64), "segments of chains or pairs"),
-        (exact(float32), "blocks of several products"),
+        (chunked(2, pairwise(float16), float64), "segments of anything but sums in order"),
     ],
 )
 def test_other_accumulators_are_refused(how: Accumulator, word: str) -> None:
     one = float64.one_code
     with pytest.raises(ValueError, match=word):
         bits.vecdot([one, one], [one, one], float64, how)
-    with pytest.raises(ValueError, match="counts"):
-        bits.vecdot([one, one], [one, one], float64, fma(float64), count=True)
+    with pytest.raises(ValueError, match="cumulative sums of anything but"):
+        bits.cumsum([one, one], float64, compensated(float64))
 
 
 def test_presets_that_serve_no_wide_format_say_so() -> None:
-    for make in (exact, compensated):
-        with pytest.raises(ValueError, match="float64 has 11 and 53"):
-            make(float64)
     with pytest.raises(ValueError, match="fmt must be 'float16'"):
         bits.vecdot([1], [1], float64, tensor_core("H100"))

@@ -19,12 +19,13 @@ from pathlib import Path
 import ml_dtypes
 import numpy as np
 import pytest
-from commands import Run, without_compiling
+from commands import HANG, Run, without_compiling
 
 import softfloat
-from softfloat import ROSTER, bits, display
+from softfloat import ROSTER, bits, display, engine
 from softfloat.accumulators import PRESETS, TENSOR_CORES
 from softfloat.commands import main
+from softfloat.commands.reproduce import LOOPS
 from softfloat.experiments import accumulation, claims, figures
 from softfloat.experiments.claims import Verdict
 from softfloat.formats import NAMED
@@ -368,24 +369,53 @@ def test_lines_about_progress_where_nobody_watches(monkeypatch, full, capsys):
 
 
 def test_loops_are_counted_while_they_are_compiled(monkeypatch, full, capsys):
-    """As Numba tells it, of whole loops and not of their parts."""
+    """Of all that the command takes, kept ones among them, on standard error where nobody watches."""
     from numba.core import event
-    from softfloat.kernels.compile_cache import CompileCache
 
     def reproduce(seed, progress, told, *, quick):
         progress("sums in bfloat16", 0.25)
-        for cache in (CompileCache(len, 0), None, CompileCache(len, 0)):
-            dispatcher = type("Dispatcher", (), {"_cache": cache})()
-            with event.trigger_event("numba:compile", data={"dispatcher": dispatcher}):
+        for kept in (False, True, False):
+            with event.trigger_event(engine.loop_event(), data={"kept": kept}):
                 pass
         return full.report
 
     monkeypatch.setattr(claims, "reproduce", reproduce)
     monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", 0.0)
-    assert main(["reproduce", "--json", "--quick"]) == 0
-    lines = [x for x in capsys.readouterr().err.splitlines() if "compiling" in x]
-    name = "softfloat reproduce: sums in bfloat16: compiling loop"
-    assert lines == [f"{name} {n}, once, 25% done" for n in (1, 2)]
+    for loops, of in ((12, (" of 12", " of 12")), (2, (" of 2", "")), (None, ("", ""))):
+        monkeypatch.setattr(engine, "available", lambda known=loops is not None: (known, known))
+        monkeypatch.setitem(LOOPS, ("tutorials", True), loops)
+        assert main(["reproduce", "--json", "--quick"]) == 0
+        lines = [x for x in capsys.readouterr().err.splitlines() if "compiling" in x]
+        name = "softfloat reproduce: sums in bfloat16: compiling loop"
+        assert lines == [f"{name} {n}{all_}, once, 25% done" for n, all_ in zip((1, 3), of, strict=True)]
+
+
+TAKEN = """
+from numba.core import event
+from softfloat import engine
+from softfloat.commands import main
+from softfloat.commands.reproduce import LOOPS
+with event.install_recorder(engine.loop_event()) as recorder:
+    main({arguments})
+print("\\nloops", sum(x.is_start for _, x in recorder.buffer))
+"""
+
+
+@pytest.mark.skipif(not all(engine.available()), reason="other loops")
+@pytest.mark.parametrize(
+    ("document", "quick"), [key if key[1] else pytest.param(*key, marks=pytest.mark.sampled(2)) for key in LOOPS]
+)
+def test_as_many_loops_as_are_announced(document: str, quick: bool) -> None:
+    """In a process of its own, whether they are kept or not. Where this fails, LOOPS takes the other number."""
+    arguments = ["reproduce", document, *["--quick"] * quick]
+    done = subprocess.run(
+        [sys.executable, "-c", TAKEN.format(arguments=arguments)],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=HANG,
+    )
+    assert done.stdout.splitlines()[-1] == f"loops {LOOPS[document, quick]}"
 
 
 def test_quick_has_the_claims_alone(monkeypatch, full):
@@ -1001,6 +1031,7 @@ LOST = """
 import ctypes, os, sys
 from numba.core.codegen import JITCodeLibrary
 from softfloat.commands import main
+from softfloat.commands.reproduce import LOOPS
 finalize = JITCodeLibrary.finalize
 signalled = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), int(sys.argv[1])))
 JITCodeLibrary.finalize = lambda library: (finalize(library), signalled())

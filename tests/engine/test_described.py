@@ -61,8 +61,8 @@ def test_a_field_that_no_piece_knows_means_the_plain_way(of: str, name: str) -> 
     found = make(name) if make else dataclasses.replace(planned(), **{name: OTHER})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "kind", dots().ROUNDED)  # a property that asks fields, too
-        assert described.described(planned()) is not None
-        assert described.described(found) is None
+        assert described.in_pairs(planned()) is not None
+        assert described.in_pairs(found) is None
 
 
 @SERVED
@@ -76,16 +76,16 @@ def test_a_field_of_tomorrow_means_the_plain_way() -> None:
     fields = {field.name: getattr(pairwise("float16"), field.name) for field in dataclasses.fields(Accumulator)}
     for novelty, known in ((0, True), (1, False)):
         found = dataclasses.replace(planned(), accumulator=Later(**fields, novelty=novelty))
-        assert (described.described(found) is not None) is known
+        assert (described.in_pairs(found) is not None) is known
 
 
 @SERVED
 @pytest.mark.parametrize("rounding", [Rounding.NEAREST_EVEN, Rounding.STOCHASTIC])
 def test_other_orders_are_not_described(rounding: Rounding) -> None:
-    assert described.described(planned(rounding)) is not None
+    assert described.in_pairs(planned(rounding)) is not None
     in_order = dataclasses.replace(pairwise("float16"), tree=False)
     found = program(in_order, float16, float16, float16, Settings(rounding=rounding, seed=0), 100)
-    assert described.described(found) is None
+    assert described.in_pairs(found) is None
 
 
 # -- bits ------------------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ import pytest
 
 from softfloat import bits, float16, float32, reference
 from softfloat.accumulators import pairwise
-from softfloat.engine import available, described, elementwise
+from softfloat.engine import available, described, elementwise, generated
 from softfloat.engine.arguments import has_nan, is_nan
 from softfloat.formats import ROSTER, Format
 from softfloat.reference import dots
@@ -113,13 +113,13 @@ def test_tiles(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest
 
 def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
     """The descriptions of sums that generated loops do from now on."""
-    served, looped = [], described._looped
+    served, made = [], generated.Job.__init__
 
-    def run(what: Any, *arguments: Any) -> Any:
+    def make(job: Any, what: Any, *arguments: Any) -> None:
         served.append(what)
-        return looped(what, *arguments)
+        made(job, what, *arguments)
 
-    monkeypatch.setattr(described, "_looped", run)
+    monkeypatch.setattr(generated.Job, "__init__", make)
     return served
 
 

@@ -45,7 +45,7 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, elementwise, joining, stacks, tiling, unit_stacks, unit_ways, units
+from softfloat.engine import available, block_units, elementwise, joining, stacks, tiling, unit_ways, units
 from softfloat.reference import dots as oracle_of
 
 
@@ -54,13 +54,15 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which calls of a unit's loop did what they were asked, or summed its segments by others; however little work there is."""
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     found: list[bool] = []
-    names = {units: "run", block_units: "run", unit_stacks: "run_stack", joining: "run", stacks: "run", tiling: "run"}
+    names = {units: "run", block_units: "run", joining: "run", stacks: "run", tiling: "run"}
     for module, name in names.items():
         run = getattr(module, name)
 
         def watched(*arguments: Any, run: Any = run, module: Any = module) -> Any:
             done = run(*arguments)
-            others = module in (stacks, tiling) and not arguments[0].compensates  # not of units
+            way = arguments[0]
+            others = module is tiling and not way.compensates  # not of units
+            others |= module is stacks and not (isinstance(way, unit_ways.UnitWay) or way.compensates)
             if not others and (
                 done is not None or module is not joining
             ):  # what is not joined may be a unit's as a whole
@@ -78,7 +80,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
         patch.setattr(elementwise, "FAST", False)
         for module in (units, block_units):
             patch.setattr(module, "run", lambda *_: None)
-        patch.setattr(unit_stacks, "run_stack", lambda *_: None)
         plain = function(*arguments, **options)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)
@@ -172,12 +173,12 @@ def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatc
     assert served is not None
 
 
-STACKS = [case for case in CASES if case[0].aligned is not None]
+STACKS = [case for case in CASES if case[0].aligned is not None or case[0].name.startswith("amp")]
 
 
-def stacked_ways(monkeypatch: pytest.MonkeyPatch, name: str, compute: Callable[[], Any]) -> bool:
-    """Whether this way of `unit_stacks` served; the plain loop has the same bits and flags."""
-    served, run = [], getattr(unit_stacks, name)
+def stacked_ways(monkeypatch: pytest.MonkeyPatch, compute: Callable[[], Any]) -> bool:
+    """Whether they went together; the plain loop has the same bits and flags."""
+    served, run = [], stacks.run
 
     def watched(*arguments: Any) -> Any:
         done = run(*arguments)
@@ -185,7 +186,7 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, name: str, compute: Callable[[
         return done
 
     with monkeypatch.context() as patch:
-        patch.setattr(unit_stacks, name, watched)
+        patch.setattr(stacks, "run", watched)
         quick = compute()
         patch.setattr(elementwise, "FAST", False)
         plain = compute()
@@ -204,7 +205,7 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
     a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
     c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
     for start in (None, c):
-        served |= stacked_ways(monkeypatch, "run_stack", partial(bits.matmul, a, b, fmt, accumulator, start, **options))
+        served |= stacked_ways(monkeypatch, partial(bits.matmul, a, b, fmt, accumulator, start, **options))
     grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
     assert served or grouped or accumulator.reduction or not all(available())
 
@@ -417,8 +418,8 @@ def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytes
         both(a, b, fmt, accumulator, c, **options)
         both(a, b, fmt, accumulator, **options)
         if scale == 1.0 and length == 65 and all(available()) and accumulator.partials.max > 1e3:
-            known = kinds[-1:] != [None] or accumulator.compensation is not None
-            assert any(served) == known or accumulator.reduction
+            serves = any(kinds) or accumulator.compensation is not None
+            assert any(served) == serves or accumulator.reduction
         x, y = rng.choice(known, (rows, length)), rng.choice(known, (length, columns))
         both(x, y, fmt, accumulator, c, **options)
 
@@ -451,3 +452,42 @@ def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.M
     )
     bits.matmul_blocks(a, b, how)
     assert found[-2:] == [True, True]
+
+
+@pytest.mark.parametrize("formats", [(E4M3, E4M3), (E5M2, E4M3)], ids=str)
+@pytest.mark.parametrize("floor", [None, -12], ids=["H100", "floor -12"])
+def test_terms_that_float32_holds(
+    formats: tuple[str, str], floor: int | None, served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every finite code, sums that cancel to their last bits, zeros after them, and operands so small that the least power of two sets grids."""
+    how = tensor_core("H100", input=E4M3, output="float32")
+    how = how if floor is None else tensor_core("H100", input=E4M3, output="float32", exponent_floor=floor)
+    seen, kept = [], unit_ways.in_single
+    monkeypatch.setattr(unit_ways, "in_single", lambda *given: seen.append(kept(*given)) or seen[-1])
+    rng = np.random.default_rng(21)
+    kinds = [Format.from_name(name) for name in formats]
+    every = [np.flatnonzero(np.isfinite(bits.decode(np.arange(256, dtype=np.uint8), fmt))) for fmt in kinds]
+    small = [
+        codes[np.abs(bits.decode(codes.astype(np.uint8), fmt)) < 4 * fmt.tiny]
+        for codes, fmt in zip(every, kinds, strict=True)
+    ]
+    for codes in (every, small):
+        a, b = (rng.choice(x, size).astype(np.uint8) for x, size in zip(codes, ((19, 160), (160, 35)), strict=True))
+        a[3:9, 32:64] = a[3:9, :32] ^ 0x80  # products of the first block once more, with the other sign
+        b[32:64] = b[:32]
+        a[:12, 96:128], b[128:, :9] = 0, 0x80
+        both_ways(monkeypatch, a, b, formats, how, out_format="float32")
+        both_ways(monkeypatch, a[np.newaxis].repeat(3, 0), b, formats, how, out_format="float32")
+    assert any(way is not None and way.unit.single for way in seen) or not all(available())
+
+
+@pytest.mark.parametrize(
+    ("how", "fmt"),
+    [(tensor_core("H100"), HALF), (tensor_core("A100"), HALF), (tensor_core("Ada", E4M3, HALF), E4M3)],
+    ids=str,
+)
+def test_terms_that_float32_does_not_hold(how: Accumulator, fmt: str) -> None:
+    """Products of halves fill 22 bits, and their sums on grids of 24 or more do not fit; a store is rounded from float64."""
+    planned = bits.sums.Contraction((Format.from_name(fmt),) * 2, how, None, False, {}).program(64)
+    way = unit_ways.choose(planned)
+    assert way is None or unit_ways.in_single(way, planned) is None

@@ -32,6 +32,12 @@ def test_all_numbers_are_as_published(quick: Claims) -> None:
     assert all(claim.emulated == claim.published for claim in digits)
 
 
+def test_tables_are_whole() -> None:
+    columns = (numerics.EULER, numerics.NARROW_ERRORS, numerics.CORE_ERRORS)
+    counts = [sum(len(column.split()) for column in table.values()) for table in columns]
+    assert [2 * len(numerics.SUMS), 2 * len(numerics.PRODUCTS), *counts] == [8, 10, 64, 80, 96]  # 258 in all
+
+
 @pytest.mark.parametrize("stage", numerics.STAGES, ids=lambda stage: stage.claims.__name__)
 @pytest.mark.exhaustive
 def test_all_sizes_are_as_published(stage: numerics.Stage) -> None:

@@ -6,18 +6,23 @@ import math
 from collections.abc import Callable
 from fractions import Fraction
 from types import SimpleNamespace
-from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import fast, jit, quick_steps, steps, tiles
-from softfloat.kernels.lanes import Tile, tile
-from softfloat.kernels.sums import arithmetics
+from llvmlite import ir
+from softfloat.kernels import fast, quick_steps, steps, tiles
+from softfloat.kernels.sums import arithmetics, target
 from softfloat.kernels.sums.description import Stage
+from softfloat.kernels.sums.language import Code
 from softfloat.kernels.sums.observers import Nobody
+from softfloat.kernels.vectors import Vector
+
+from softfloat.engine.arguments import Codes
+
+ROWS, LANES = tiles.ROWS, tiles.LANES[np.float32]
 
 
-@pytest.mark.parametrize("size", [tiles.ROWS, tiles.LANES[np.float32]])
+@pytest.mark.parametrize("size", [ROWS, LANES])
 def test_the_least_magnitudes_of_turns(size: int) -> None:
     rng = np.random.default_rng(1)
     panels = rng.standard_normal((200, size)).astype(np.float32) * np.exp2(rng.integers(-149, 127, (200, 1))).astype(
@@ -63,20 +68,23 @@ def test_splitting_rounds_to_nearest_even(family: str, digits: int, fused: bool)
         np.testing.assert_array_equal(rounded, nearest_even(exact, digits))
 
 
-def brief_loop(name: str, step: Callable[..., Any], kind: type[Tile] = Tile) -> Callable[..., Any]:
-    """loop(a, b, state): turns of a step for one tile."""
-    every = tile(("test", name), step, np.float32, (steps.VALUE,), (), kind=kind)
+def turn_of(step: Callable[..., Vector], directed: bool) -> Callable[[Codes, Codes, Codes], None]:
+    """loop(a, b, state): step(tile, a, b, c) of every row's number, a vector of columns, and the tile's state, which it changes."""
+    module, pointer = ir.Module("test"), ir.FloatType().as_pointer()
+    made = ir.Function(module, ir.FunctionType(ir.IntType(64), [ir.IntType(64).as_pointer()]), "loop")
+    code = Code(made, LANES)
+    a, b, state = (code.builder.inttoptr(code.get(made.args[0], n).value, pointer) for n in range(3))
+    tile = SimpleNamespace(directed=directed and fast.has_feature("avx512f"))
+    with code.loop(ROWS) as row:
+        found = step(tile, code.splat(code.get(a, row)), code.load(b), code.load(state, row * LANES))
+        code.store(found, state, row * LANES)
+    code.builder.ret(code.int(0).value)
+    function = target.linked(target.compiled(module))
 
-    def turns_loop(a, b, state):  # type: ignore[no-untyped-def]
-        every(a, 0, 0, b, 0, 0, state, state, state, a.size // tiles.ROWS)
+    def loop(*arrays: Codes) -> None:
+        function(np.array([x.ctypes.data for x in arrays], np.uint64).ctypes.data)
 
-    return jit.compiled(turns_loop)
-
-
-class Undirected(Tile):
-    """Of a CPU whose instructions do not round in directions of their own."""
-
-    directed = False
+    return loop
 
 
 def to_odd(exact: Fraction) -> float:
@@ -88,20 +96,14 @@ def to_odd(exact: Fraction) -> float:
 
 
 @pytest.mark.skipif(not fast.has_feature("fma"), reason="without FMA wide products take the plain loop")
-@pytest.mark.parametrize("kind", [Tile, Undirected])
-def test_wide_products_and_their_sums_to_odd(kind: type[Tile]) -> None:
+@pytest.mark.parametrize("directed", [True, False])
+def test_wide_products_and_their_sums_to_odd(directed: bool) -> None:
     """Products of 48 bits: alone, and with sums that they undo but for what the multiplication lost, or that lie far away."""
-    manner, rng, lanes = steps.Manner("half", wide=True), np.random.default_rng(6), tiles.LANES[np.float32]
-
-    def product(tile: Tile, row: int, state: dict[int, Any]) -> dict[int, Any]:
-        return {steps.VALUE: steps.exact_product(tile, tile.a(row), tile.b(), manner)}
-
-    def total(tile: Tile, row: int, state: dict[int, Any]) -> dict[int, Any]:
-        return {steps.VALUE: steps.exact_fma(tile, tile.a(row), tile.b(), state[steps.VALUE], manner)}
-
-    multiply, add = (brief_loop(f"{step.__name__} {kind.__name__}", step, kind) for step in (product, total))
+    manner, rng = steps.Manner("half", wide=True), np.random.default_rng(6)
+    multiply = turn_of(lambda tile, a, b, c: steps.exact_product(tile, a, b, manner), directed)
+    add = turn_of(lambda tile, a, b, c: steps.exact_fma(tile, a, b, c, manner), directed)
     for number in range(12):
-        a, b = (rng.standard_normal(size).astype(np.float32) for size in (tiles.ROWS, lanes))
+        a, b = (rng.standard_normal(size).astype(np.float32) for size in (ROWS, LANES))
         if number % 3 == 2:
             a, b = np.round(a * 4), np.round(b * 256)
         nearby = -np.multiply.outer(a, b).astype(np.float16).astype(np.float32).reshape(-1)

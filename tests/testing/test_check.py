@@ -343,6 +343,16 @@ def test_numpys_half_functions_round_twice() -> None:
     assert 0 < report.mismatches < ROWS // 2
 
 
+@pytest.mark.parametrize("name", ["add", "fma"])
+def test_causes_of_wrong_float64(name: str) -> None:
+    """A mode is named; no unit that is computed in float64, nor double rounding through it, is a cause of float64's own."""
+    case = resolve(name, "float64")
+    operands = draw_operands(case, "mixed", 400, 1)
+    report = verdict(case, operands, *case.under(rounding="toward_zero").run(operands))
+    assert "rounding toward_zero" in names(report)
+    assert not any("guard" in x or "through float64" in x for x in names(report))
+
+
 def test_ml_dtypes_casts_of_float64_round_twice() -> None:
     import ml_dtypes
 
@@ -461,6 +471,9 @@ def one(op: str, line: str, **options: object) -> Report:
         ("f16_to_ui64", "4000 0000000000000009 00", "integer", 7),
         ("f16_to_f64", "3C00 3FF0000000000001 00", "one ulp", 1),
         ("f16_lt", "3C00 4000 0 00", "answer", None),
+        ("f64_add", "3FF0000000000000 3CA0000000000000 3FF0000000000001 01", "one ulp", 1),
+        ("f64_mulAdd", "7FEFFFFFFFFFFFFF 4000000000000000 0000000000000000 7FEFFFFFFFFFFFFF 05", "overflow", 1),
+        ("f64_to_i64", "C000000000000000 FFFFFFFFFFFFFFFF 00", "integer off by one", 1),
     ],
 )
 def test_kinds_of_mismatch(operation: str, line: str, kind: str, ulps: int | None) -> None:

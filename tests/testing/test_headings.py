@@ -269,8 +269,8 @@ def test_malformed_lines_of_reports(line: str, reason: str) -> None:
 
 def test_reports_beyond_this_package_are_refused() -> None:
     one, off = "+3FF.0000000000000", "+400.0000000000001"
-    text = f"Errors found in f64_add, rounding near_even:\n{one}  {one}  => {off} .....  expected +400.0000000000000 .....\n"
-    Run("check", "-", stdin=text.encode()).assert_error("f64_add")
+    text = f"Errors found in f128_add, rounding near_even:\n{one}  {one}  => {off} .....  expected +400.0000000000000 .....\n"
+    Run("check", "-", stdin=text.encode()).assert_error("f128_add")
     assert described(io.BytesIO(text.encode())).case is None
 
 

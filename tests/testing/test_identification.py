@@ -248,7 +248,10 @@ def test_properties(how: Accumulator, fmt: str, length: int, expected: dict[str,
     assert all(x.evidence for x in found.properties)
 
 
-@pytest.mark.parametrize("mode", ["nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd"])
+@pytest.mark.parametrize(
+    "mode",
+    ["nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "nearest_zero", "nearest_up"],
+)
 def test_rounding_modes(mode: str) -> None:
     found = identified(fma("float16"), "float16", 8, rounding=mode)
     assert found["rounding of a sum"] == mode

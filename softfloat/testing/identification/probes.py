@@ -54,7 +54,16 @@ MAXIMUM_CALLS = 16
 LONGEST = 256
 """Products of a row at most: the rows that tell the order grow as the square of it."""
 DEEPEST = 60  # bits below the leading one that probes look at: more than any accumulator keeps but an exact one
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+MODES = (
+    "nearest_even",
+    "nearest_away",
+    "toward_zero",
+    "toward_positive",
+    "toward_negative",
+    "to_odd",
+    "nearest_zero",
+    "nearest_up",
+)
 
 
 class UnitError(ValueError):
@@ -693,6 +702,8 @@ def _rounds_up(mode: str, sign: int, odd: int, quarters: int) -> int:
     return {
         "nearest_even": int(quarters > 2 or (quarters == 2 and odd == 1)),
         "nearest_away": int(quarters >= 2),
+        "nearest_zero": int(quarters > 2),
+        "nearest_up": int(quarters > 2 or (quarters == 2 and sign > 0)),
         "toward_zero": 0,
         "to_odd": 1 - odd,
     }[mode]

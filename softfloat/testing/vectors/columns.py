@@ -11,9 +11,9 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.formats import Format, check_format
+from softfloat.formats import Format, check_format, float64
 
-__all__ = ["BOOLEAN", "CLASS", "FLAGS", "FLOAT64", "INTEGERS", "Column", "Number", "as_number"]
+__all__ = ["BOOLEAN", "CLASS", "DOUBLE", "FLAGS", "FLOAT64", "INTEGERS", "Column", "Number", "as_number"]
 
 
 class Number(NamedTuple):
@@ -32,6 +32,9 @@ class Number(NamedTuple):
 
 
 FLOAT64 = Number("float64", "float64", 64)
+"""What narrower formats are converted from and to."""
+DOUBLE = Number("float64", "float", 64, float64)
+"""The format of that name, which is computed in."""
 BOOLEAN = Number("bool", "bool", 1)
 CLASS = Number("class", "unsigned", 4)
 FLAGS = Number("flags", "flags", 5)

@@ -56,6 +56,9 @@ EXHAUSTED = {1: 18, 2: 24}
 BUDGETS = {1: {1: 1 << 18, 2: 1 << 18, 3: 1 << 19}, 2: {1: 1 << 22, 2: 1 << 22, 3: 1 << 24}}
 """Level -> number of operands -> rows of a block, as far as every cell of exponents has two."""
 GOLDEN = 0.6180339887
+MOST_FIELDS = 256
+"""Exponent fields that an operand has; of formats of more the ends, the middle, and others spread evenly."""
+MOST_ROOTS = 1 << 12
 STEPS = 4
 """Codes beside another, in blocks of cancellation."""
 
@@ -131,7 +134,9 @@ class Fields:
 
     def __init__(self, fmt: Format) -> None:
         self.fmt, self.count, self.bias, self.p = fmt, 1 << fmt.exponent_bits, fmt.spec.bias, fmt.p
-        self.signs = np.array([0, fmt.sign_bit] if fmt.signed else [0], np.int64)
+        self.signs = np.array([0, fmt.sign_bit] if fmt.signed else [0], np.uint64).view(np.int64)
+        some = [*self.ends, *np.linspace(0, self.count - 1, MOST_FIELDS - len(self.ends)).astype(int).tolist()]
+        self.fields = np.unique(some) if self.count > MOST_FIELDS else np.arange(self.count)
 
     def code(self, sign: Codes, field: Codes, fraction: Codes) -> Codes:
         """Codes; fields count in a circle."""
@@ -236,14 +241,15 @@ def _singles(fmt: Format, level: int) -> Iterator[Block]:
     """Blocks of one operand."""
     form = Fields(fmt)
     patterns = fractions(fmt.mantissa_bits, "pairs")
-    cells = Cells([form.count], [len(patterns), len(form.signs)], BUDGETS[level][1])
+    cells = Cells([len(form.fields)], [len(patterns), len(form.signs)], BUDGETS[level][1])
 
     def exponents(index: Codes) -> list[Codes]:
         field, fraction, sign = cells(index)
-        return [form.code(sign, field, patterns[fraction])]
+        return [form.code(sign, form.fields[field], patterns[fraction])]
 
     yield Block("exponents", cells.count, exponents)
-    roots = np.arange(1, 1 << (fmt.p + 1) // 2, dtype=np.int64)  # squares of few bits, and numbers beside them
+    most = (1 << (fmt.p + 1) // 2) - 1  # squares of few bits, and numbers beside them
+    roots = np.unique(np.linspace(1, most, min(most, MOST_ROOTS)).astype(np.int64))
     squares = encoded((roots * roots).astype(np.float64), fmt)
     sizes = (len(squares), 3, min(form.count, 8))
 
@@ -263,10 +269,11 @@ def _doubles(fmt: Format, level: int) -> Iterator[Block]:
     short = fractions(fmt.mantissa_bits, "short")
     long = fractions(fmt.mantissa_bits, "pairs" if level == 2 else "long")
     signs, relations = len(form.signs), form.pairs
-    cells = Cells([form.count, len(relations)], [len(short), len(short), signs, signs], budget)
+    cells = Cells([len(form.fields), len(relations)], [len(short), len(short), signs, signs], budget)
 
     def exponents(index: Codes) -> list[Codes]:
         field, relation, first, second, sign, other = cells(index)
+        field = form.fields[field]
         return [
             form.code(sign, field, short[first]),
             form.code(other, related(relations, relation, field), short[second]),
@@ -297,11 +304,11 @@ def _doubles(fmt: Format, level: int) -> Iterator[Block]:
         ]
 
     yield Block("fractions", tables.count, tabled)
-    near = Cells([form.count], [len(long), 2 * STEPS + 1, signs], budget)
+    near = Cells([len(form.fields)], [len(long), 2 * STEPS + 1, signs], budget)
 
     def close(index: Codes) -> list[Codes]:
         field, fraction, step, sign = near(index)
-        a = form.code(np.zeros_like(sign), field, long[fraction])
+        a = form.code(np.zeros_like(sign), form.fields[field], long[fraction])
         return [a, stepped(a, step - STEPS, fmt) ^ form.signs[sign].astype(fmt.dtype)]
 
     yield Block("cancellation", near.count, close)
@@ -317,10 +324,11 @@ def _triples(fmt: Format, level: int) -> Iterator[Block]:
     long = fractions(fmt.mantissa_bits, "pairs" if level == 2 else "long")
     signs, factors, addends = len(form.signs), form.factors, form.addends
     combinations = [len(short)] * 3 + [signs] * 3
-    cells = Cells([form.count, len(factors), len(addends)], combinations, budget)
+    cells = Cells([len(form.fields), len(factors), len(addends)], combinations, budget)
 
     def exponents(index: Codes) -> list[Codes]:
         field, factor, addend, first, second, third, *sign = cells(index)
+        field = form.fields[field]
         other = related(factors, factor, field) % form.count
         product = field + other - form.bias
         return [
@@ -353,10 +361,11 @@ def _triples(fmt: Format, level: int) -> Iterator[Block]:
         ]
 
     yield Block("fractions", tables.count, tabled)
-    near = Cells([form.count, len(factors)], [len(long), len(long), 2 * STEPS + 1, signs], budget)
+    near = Cells([len(form.fields), len(factors)], [len(long), len(long), 2 * STEPS + 1, signs], budget)
 
     def close(index: Codes) -> list[Codes]:
         field, factor, first, second, step, sign = near(index)
+        field = form.fields[field]
         plus = np.zeros_like(sign)
         a = form.code(plus, field, long[first])
         b = form.code(sign, related(factors, factor, field), long[second])
@@ -365,10 +374,11 @@ def _triples(fmt: Format, level: int) -> Iterator[Block]:
 
     yield Block("cancellation", near.count, close)
     distances = np.array([-2 * p, -p - 2, -p, -1, 0, 1, p, p + 2, 2 * p])
-    third = Cells([form.count, len(distances)], combinations, budget // 4)
+    third = Cells([len(form.fields), len(distances)], combinations, budget // 4)
 
     def addends_everywhere(index: Codes) -> list[Codes]:
         field, distance, *fraction, first, second, last = third(index)
+        field = form.fields[field]
         other = np.where(index % 3 == 0, bias, np.where(index % 3 == 1, 1, form.count - 2))
         return [
             form.code(first, field + distances[distance] + bias - other, short[fraction[0]]),
@@ -392,12 +402,12 @@ def _aimed(fmt: Format, level: int, arity: int) -> Iterator[Block]:
     ends = [fmt.smallest_subnormal, fmt.tiny - fmt.smallest_subnormal, fmt.tiny, fmt.tiny, fmt.max, *beyond]
     aims = np.concatenate([aims, *[[x for x in ends if x > 0]] * 4])  # most of the rows
     ways, signs = 3, len(form.signs)
-    cells = Cells([len(aims), ways], [form.count, len(patterns), 5, signs, signs, 4], BUDGETS[level][arity] // 4)
+    cells = Cells([len(aims), ways], [len(form.fields), len(patterns), 5, signs, signs, 4], BUDGETS[level][arity] // 4)
 
     def aimed(index: Codes) -> list[Codes]:
         aim, way, field, fraction, step, sign, other, addend = cells(index)
         plus = np.zeros_like(sign)
-        a, r = form.code(plus, field, patterns[fraction]), aims[aim]
+        a, r = form.code(plus, form.fields[field], patterns[fraction]), aims[aim]
         x = np.asarray(bits.decode(a, fmt))
         with np.errstate(all="ignore"):
             y = np.select([way == 0, way == 1], [r / x, x / r], r - x)  # products, quotients, sums
@@ -603,7 +613,7 @@ def corners(case: Case, level: int) -> Rows:
     case : Case
         Not of a dot product.
     level : {1, 2}
-        1: at most about 1.3 million rows; 2: up to some tens of millions.
+        1: at most about 1.3 million rows, three of fma in float64; 2: up to some tens of millions.
     """
     columns = [column for column in case.operands if column.name != "random"]
     target = case.target if case.operation.name == "convert" else None

@@ -133,7 +133,19 @@ def _drawn(
         return corner_rows(number, arity, target if arity == 1 else None, 1).sample(count, random)
     if number.format is None:
         return [_foreign(number, name, count, random, target)]
-    fmt = number.format
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):  # on the way to numbers of wide formats
+        return _of_format(number, number.format, name, count, arity, random, target)
+
+
+def _of_format(
+    number: Number,
+    fmt: Format,
+    name: str,
+    count: int,
+    arity: int,
+    random: np.random.Generator,
+    target: Number | None,
+) -> list[Codes]:
     if arity == 1 and target is not None and target.kind != "float64":
         return [_towards(number, name, count, random, target)]
     if name == "edge":

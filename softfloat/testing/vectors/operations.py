@@ -40,7 +40,7 @@ from softfloat.testing.vectors.block_operations import (
     blocks_of,
     element_number,
 )
-from softfloat.testing.vectors.columns import BOOLEAN, CLASS, FLAGS, INTEGERS, Column, Number, as_number
+from softfloat.testing.vectors.columns import BOOLEAN, CLASS, DOUBLE, FLAGS, INTEGERS, Column, Number, as_number
 from softfloat.testing.vectors.expressions import parse_accumulator
 
 __all__ = [
@@ -407,7 +407,7 @@ def resolve(
     ----------
     operation : str
         A name in `OPERATIONS`, "mac", or one of Berkeley TestFloat's, which says the format too: "f16_add", "f16_mulAdd",
-        "f32_to_f16", "f32_to_i32", "f32_to_i32_rx_minMag", "bf16_lt_quiet" ...
+        "f32_to_f16", "f32_to_i32", "f32_to_i32_rx_minMag", "bf16_lt_quiet", "f64_rem" ...
     format : Format, Number or str
         Of the operands. "convert" takes "float64" and integers ("int8" ... "uint64") too; "vecdot" also a pair. Operations on
         blocks take a block format, "block_vecdot" also a pair.
@@ -484,15 +484,16 @@ def resolve(
     if not isinstance(format, (str, Format, Number)):
         raise TypeError(f"format must be a softfloat.Format or a name, got {format!r}; only vecdot takes a pair")
     source = as_number(format)
-    for argument, number in (("format", source), ("to", source if to is None else as_number(to, "to"))):
-        if number.format is not None:
-            refuse_wide(number.format, argument, f"vectors of {name}")
+    if name != "convert":
+        source = _computed(source)
     if name != "convert" and source.kind != "float":
-        raise ValueError(f"format must be one of at most 24 bits of precision for {name}, got {source.name}")
+        raise ValueError(f"format must be that of floating-point numbers for {name}, got {source.name}")
     if row.result == "target":
         if to is None:
             raise ValueError("convert needs a target; accepted: a format, float64 or an integer type")
         target = as_number(to, "to")
+        if source.kind != "float" and target.kind != "float":
+            source, target = _computed(source), _computed(target)
         if source.kind != "float" and target.kind != "float":
             raise ValueError(
                 f"convert from {source.name} to {target.name} rounds to no format of this package; accepted: either side such a format"
@@ -509,6 +510,11 @@ def resolve(
     return Case(row, source, source, target, environment, True if exact is None else exact)
 
 
+def _computed(number: Number) -> Number:
+    """float64 as a format like any other, where it is more than what is read or written."""
+    return DOUBLE if number.kind == "float64" else number
+
+
 def _from_testfloat(
     operation: str, found: re.Match[str], format: Any, to: Any
 ) -> tuple[str, Number, Number | None, str | None, bool]:
@@ -519,9 +525,7 @@ def _from_testfloat(
     if suffix and (suffix[1].startswith("to_") or suffix[1] == "roundToInt"):
         rest, exact = suffix[1], suffix[2] != "r"
         rounding = TESTFLOAT_MODES[suffix[3]] if suffix[3] else None
-    unsupported = (
-        f"{operation!r} is beyond this package; accepted: operations on f16, bf16 and f32, conversions from and to them"
-    )
+    unsupported = f"{operation!r} is beyond this package; accepted: operations on f16, bf16, f32 and f64, conversions from and to them"
     if prefix in ("extF80", "f128") or rest in ("to_extF80", "to_f128"):
         raise ValueError(unsupported)
     source, target = as_number(prefix), None
@@ -532,11 +536,11 @@ def _from_testfloat(
         if rest not in names:
             meant = nearest(rest, names)
             raise ValueError(f"unknown operation {operation!r}; TestFloat's are: {', '.join(names)}{meant}")
-        name = names[rest]
+        name, source = names[rest], _computed(source)
         if source.kind != "float":
             raise ValueError(unsupported)
     for argument, given, implied in (("format", format, source), ("to", to, target)):
-        if given is not None and (implied is None or as_number(given, argument) != implied):
+        if given is not None and (implied is None or as_number(given, argument).name != implied.name):
             raise ValueError(f"{argument} contradicts {operation!r}; accepted: {implied.name if implied else 'none'}")
     return name, source, target, rounding, exact
 

@@ -209,7 +209,7 @@ def _twice(case: Case) -> Iterator[Cause]:
         for middle in middles:
             if middle not in (case.source.format, fmt):
                 yield Cause(name.format(middle), meaning.format(middle, fmt), _converted_through(case, middle))
-        if case.source.kind in ("signed", "unsigned"):
+        if case.source.kind in ("signed", "unsigned") and not fmt.wide:
             yield Cause(name.format("float64"), meaning.format("float64", fmt), _integers_through_float64(case))
         normal = _unbounded(fmt)
         if normal is not None:
@@ -220,7 +220,7 @@ def _twice(case: Case) -> Iterator[Cause]:
     for middle in middles:
         if middle != fmt and middle.contains(fmt):
             yield Cause(name.format(middle), meaning.format(middle, fmt), _computed_in(case, middle))
-    function = _numpy(case.operation.name)
+    function = None if fmt.wide else _numpy(case.operation.name)
     if function is not None:
         yield Cause(name.format("float64"), meaning.format("float64", fmt), _by_numpy(case, function, np.float64))
         if case.operation.name not in ARITHMETIC and ROSTER["float32"].contains(fmt):

@@ -326,7 +326,7 @@ def _applies(case: Case, part: str, choice: str) -> bool:
 
 
 def _takes(case: Case) -> bool:
-    """Whether cases of this kind are computed by units."""
+    """Whether cases of this kind are computed by units, which need a float64 with bits to spare."""
     if case.blocks is not None:
         return False
     if case.operation.result == "sum":
@@ -334,7 +334,7 @@ def _takes(case: Case) -> bool:
         one = how is not None and fmt is not None and how == fma(fmt) and (case.length or 0) <= LONGEST_SUM
         return one and not case.environment.settings.rounding.draws
     fmt = case.source.format
-    usual = fmt is not None and fmt.signed and fmt.zero and fmt.subnormals and fmt.signed_zero
+    usual = fmt is not None and fmt.signed and fmt.zero and fmt.subnormals and fmt.signed_zero and not fmt.wide
     return case.operation.name in OPERATIONS and bool(usual)
 
 

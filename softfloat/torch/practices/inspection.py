@@ -424,15 +424,7 @@ class GradientStatistics:
 
     def __str__(self) -> str:
         title, headings, rows = self._table()
-        widths = [max(map(len, column)) for column in zip(headings, *rows, strict=True)]
-        lines = [
-            [
-                cell.rjust(width) if i else cell.ljust(width)
-                for i, (cell, width) in enumerate(zip(row, widths, strict=True))
-            ]
-            for row in (headings, *rows)
-        ]
-        return "\n".join([title, *("  ".join(line).rstrip() for line in lines)])
+        return f"{title}\n{markup.aligned([headings, *rows], [0])}"
 
     def __rich__(self) -> RenderableType:
         from rich.text import Text

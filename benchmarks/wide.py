@@ -1,0 +1,101 @@
+"""Wide formats, of up to 11 exponent bits and 53 bits of precision: their speed beside NumPy's float64, on one core and in one process.
+
+    python benchmarks/wide.py [--only REGEX] [--quick] [--json FILE] [--markdown docs/performance.md]
+
+A share is the rate of a row over the rate of NumPy's own addition of float64, or of its matrix product. All flags are found, OR-ed together.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+from alone import alone
+
+if __name__ == "__main__":
+    alone()
+
+import numpy as np
+from measuring import ELEMENTS, SIZE, STOCHASTIC, Benchmark, Row, Work
+
+from softfloat import Format, bits, float64
+from softfloat.accumulators import Accumulator, compensated, exact, fma, mul_add, pairwise
+
+ADD, DGEMM = "float64 add of NumPy", "dgemm"
+SHORTER = Format("e11m40", 11, 40)
+
+
+def normal(shape: int | tuple[int, int] = ELEMENTS, seed: int = 0) -> np.ndarray:
+    return np.random.default_rng(seed).standard_normal(shape)
+
+
+def added() -> Work:
+    x, y = normal(), normal(seed=1)
+    out = np.empty_like(x)
+    return Work(lambda: np.add(x, y, out=out), ELEMENTS)
+
+
+def dgemm() -> Work:
+    a, b = normal((SIZE, SIZE)), normal((SIZE, SIZE), 1)
+    out = np.empty_like(a)
+    return Work(lambda: np.matmul(a, b, out=out), SIZE**3)
+
+
+def computed(name: str, arity: int, fmt: Format, **options: Any) -> Work:
+    numbers = [np.abs(normal(seed=seed)) if arity == 1 else normal(seed=seed) for seed in range(arity)]
+    operands = [bits.encode(x, fmt)[0] for x in numbers]
+    out = np.empty_like(operands[0])
+    return Work(lambda: getattr(bits, name)(*operands, fmt, out=out, flags="any", **options), ELEMENTS)
+
+
+def product(how: Accumulator, size: int, **options: Any) -> Work:
+    a, b = (normal((size, size), seed).view(np.uint64) for seed in range(2))
+    return Work(lambda: bits.matmul(a, b, float64, how, flags="any", **options), size**3)
+
+
+WAYS: dict[str, tuple[dict[str, Any], float]] = {
+    "nearest even": ({}, 0.2),
+    "toward positive": ({"rounding": "toward_positive"}, 0.13),
+    "stochastic": (STOCHASTIC, 0.06),
+}
+ARITY = {"add": 2, "mul": 2, "div": 2, "sqrt": 1, "fma": 3}
+FUSED = 0.06
+"""Of fma, whose error takes some twenty operations."""
+SMALLER = 128
+BENCHMARK = Benchmark(
+    "wide",
+    {
+        "2²⁰ normally distributed numbers of wide formats": tuple(
+            Row(
+                f"{name} of {fmt.name}, {way}",
+                partial(computed, name, arity, fmt, **options),
+                "M/s",
+                ADD,
+                FUSED if name == "fma" else goal,
+            )
+            for fmt in (float64, SHORTER)
+            for name, arity in ARITY.items()
+            for way, (options, goal) in WAYS.items()
+        ),
+        f"Matrix products of float64, {SIZE}³": (
+            Row("fma, nearest even", partial(product, fma(float64), SIZE), "G/s", DGEMM, 0.5),
+            Row("mul_add, nearest even", partial(product, mul_add(float64), SIZE), "G/s", DGEMM, 0.2),
+        ),
+        f"Matrix products of float64, {SMALLER}³": (
+            Row("pairwise, nearest even", partial(product, pairwise(float64), SMALLER), "M/s", DGEMM),
+            Row("Kahan, nearest even", partial(product, compensated(float64), SMALLER), "M/s", DGEMM),
+            Row("exact, nearest even", partial(product, exact(float64), SMALLER), "M/s", DGEMM),
+            Row(
+                "fma, toward zero",
+                partial(product, fma(float64), SMALLER, rounding="toward_zero"),
+                "M/s",
+                DGEMM,
+            ),
+            Row("fma, stochastic", partial(product, fma(float64), SMALLER, **STOCHASTIC), "M/s", DGEMM),
+        ),
+    },
+    {ADD: added, DGEMM: dgemm},
+)
+
+if __name__ == "__main__":
+    BENCHMARK.main(__doc__)

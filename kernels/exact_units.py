@@ -1,0 +1,162 @@
+"""Turns of dot-product units that add blocks of products and the running sum exactly: with care, or quickly where float64 has all bits."""
+
+from typing import NamedTuple
+
+from .steps import (
+    AT_ONCE,
+    BITS_OF_FLOAT32,
+    BITS_OF_HALF,
+    INEXACT,
+    LARGEST_SO_FAR,
+    SMALLEST,
+    VALUE,
+    block_sum,
+    gathered,
+    in_phases,
+    moved_up,
+    split,
+    sum_and_error,
+    to_odd,
+    whole_block,
+)
+from .units import narrowed, read, stored
+from .vectors import Vector
+
+RUNNING, MEMORY = "running", "memory"
+"""Beside the slots, between phases of a turn: a sum, and what was in memory before."""
+
+
+class Exact(NamedTuple):
+    """A turn of a unit that adds blocks and the running sum exactly: `blocks` of them, then perhaps a store.
+
+    `signed`: zeros of one sign keep it. `careful`: float64 may lose bits of a sum, which are added up and folded in.
+    """
+
+    kind: str
+    block: int
+    blocks: int
+    signed: bool
+    careful: bool
+    result: str
+    stored: str
+    saturate: bool
+    daz: bool = False
+    ftz: bool = False
+
+    @property
+    def group(self):
+        """Products of a turn."""
+        return self.block * self.blocks
+
+
+def whole_with_sign(tile, row, running, products):
+    """As `whole_block`, but zeros of one sign keep it."""
+    s, lost = running, None
+    for product in products:
+        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
+        lost = error if lost is None else lost + error
+    found = to_odd(*sum_and_error(s, lost))
+    return (found.is_zero() & s.is_zero()).choose(s, found)
+
+
+def exact_sum_of(tile, row, running, number, unit, watchful):
+    """The running sum and block `number` of a turn of `Exact`: all bits that decide."""
+    s = running if unit.signed else running + 0.0
+    products = range(number * unit.block, (number + 1) * unit.block)
+    nearest = unit.block == 1 and unit.result == "single" and not watchful  # float64 has more than twice the bits
+    if unit.careful and not nearest:
+        return whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
+    sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
+    for n, k in enumerate(products[AT_ONCE - 1 :]):
+        x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
+        sums[n % AT_ONCE] = x.fused(y, before_it) if tile.fuses else before_it + x * y
+    return gathered(sums, Vector.__add__)
+
+
+def exact_unit_step(unit, watchful):
+    """A turn of `Exact`."""
+
+    def step(tile, row, state):
+        before = running = read(tile, state[VALUE], unit)
+        for number in range(unit.blocks):
+            s = exact_sum_of(tile, row, running, number, unit, watchful)
+            running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
+        if unit.stored:
+            running = stored(tile, row, running, before, state, watchful, unit)
+        state[VALUE] = running
+        return state
+
+    return step
+
+
+def is_quick(unit):
+    """Whether turns of `Exact` are tried quickly before they are done with care."""
+    narrowed = unit.kind == "exact" and unit.careful and unit.result in ("single", "cut", "odd")
+    return narrowed and not (unit.stored == "drawn" and (unit.daz or unit.ftz))
+
+
+def cuts(unit):
+    """Whether quick turns store halves that they take to be normal numbers, or zero."""
+    return unit.stored in ("nearest", "drawn") and not (unit.daz or unit.ftz)
+
+
+EXTREMES = LARGEST_SO_FAR, SMALLEST
+"""Of running sums before blocks: the largest magnitude, and the least but for zero, less one bit, of each lane."""
+
+
+def quick_exact_step(unit, added, kept):
+    """A turn of `Exact`, of all rows together, that is right where float64 has every bit of a block's sum; EXTREMES tell whether it has.
+
+    added(state, before, exact, after) looks at an addition, or is None; kept(tile, row, running, memory, state) is a store that `cuts` nothing.
+    Conversions of the CPU cost more than cutting bits. The noise of stores is 16 random bits.
+    """
+
+    def begun(tile, row, state):
+        memory = read(tile, state[VALUE], unit)
+        return state | {MEMORY: memory, RUNNING: memory if unit.signed else memory + 0.0}
+
+    def summed(number):
+        def step(tile, row, state):
+            running, products = state[RUNNING], range(number * unit.block, (number + 1) * unit.block)
+            if unit.stored or not tile.fuses:
+                s = running + block_sum(tile, row, products)
+            else:  # other rows' chains are enough to wait with
+                s = running
+                for product in products:
+                    s = tile.a(row, product).fused(tile.b(product), s)
+            magnitude = running.magnitude()
+            state[LARGEST_SO_FAR] = magnitude.at_least(state[LARGEST_SO_FAR])
+            state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
+            single = unit.result == "single"
+            after = split(s, BITS_OF_FLOAT32) if single else narrowed(tile, s, unit.result, running, state, False)
+            if added:
+                added(state, running, s, after)
+            return state | {RUNNING: after}
+
+        return step
+
+    def stores(tile, row, state):
+        running, memory = state.pop(RUNNING), state.pop(MEMORY)
+        if cuts(unit):
+            half = moved_up(tile, row, running) if unit.stored == "drawn" else split(running, BITS_OF_HALF)
+            if added:
+                added(state, memory, running, half)
+            running = half
+        elif unit.stored:
+            running = kept(tile, row, running, memory, state)
+        state[VALUE] = running
+        return state
+
+    return in_phases(begun, *(summed(number) for number in range(unit.blocks)), stores, shared=EXTREMES)
+
+
+def quick_step(unit, watchful):
+    """The same, whose additions are looked at if it is `watchful`."""
+
+    def added(state, before, exact, after):
+        state[INEXACT] = state[INEXACT].bits() | (after.bits() ^ exact.bits())
+
+    def kept(tile, row, running, memory, state):
+        return stored(tile, row, running, memory, state, watchful, unit)
+
+    return quick_exact_step(unit, added if watchful else None, kept)

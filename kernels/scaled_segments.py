@@ -1,0 +1,81 @@
+"""Sums of segments times their scales, added up in float32 to nearest: elementwise what `dot_steps.scaled_addition` does, in one pass.
+
+The loop stops where something is not ordinary: a number is subnormal, infinite or NaN, or a product or sum other than an exact
+zero is not above the smallest normal number and finite. So no result hangs on what a host does with subnormals.
+"""
+
+import numpy as np
+
+from . import jit
+from .drawn_singles import LEAST_NORMAL
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ZERO
+from .jit import bits_float, cut, float_bits, kernel
+from .singles import product_of
+
+LAST_BIT, NO_BITS, NOTHING = np.int64(1), np.int64(0), np.float64(0.0)
+
+
+@kernel
+def fused_of(x, y, z):
+    """(x * y + z in float32, whether anything is lost): the sum in float64, to odd, has all bits that decide."""
+    product, addend = np.float64(x) * np.float64(y), np.float64(z)
+    s = product + addend
+    shadow = s - product
+    error = (product - (s - shadow)) + (addend - shadow)
+    bits = float_bits(s)
+    step = LAST_BIT if (error > NOTHING) == (s > NOTHING) else -LAST_BIT
+    odd = bits_float(bits + step, NOTHING) if (error != NOTHING) & ((bits & LAST_BIT) == NO_BITS) else s
+    rounded = np.float32(odd)
+    return rounded, (error != NOTHING) | (np.float64(rounded) != s)
+
+
+@kernel
+def unusual(bits):
+    """Whether a float32 is subnormal, infinite or NaN."""
+    magnitude = cut(bits & MAGNITUDE, NONE)
+    return ((magnitude < LEAST_NORMAL) & (magnitude != NONE)) | (magnitude >= INFINITE_BITS)
+
+
+@kernel
+def not_ordinary(rounded, lost):
+    """Whether a result is beyond the normal numbers, or may have been rounded there."""
+    magnitude = cut(float_bits(rounded) & MAGNITUDE, NONE)
+    return ((magnitude <= LEAST_NORMAL) & ((magnitude != NONE) | lost)) | (magnitude >= INFINITE_BITS)
+
+
+@jit.once
+def added(order):
+    """loop(first, last, sums, a, b, total, flags) -> whether all of rows first ... last - 1 is ordinary.
+
+    Bits of float32: sums (segments, rows, columns), scales a (segments, rows) and b (segments, columns), the total so far, (rows,
+    columns), which takes the result, and a flag byte for each. `order` as `Reduction.scaling` has it, of a product that is fused with
+    the addition.
+    """
+    sums_first, by_b = order != "scales_fused", order == "second_fused"
+
+    def scaled_segments_loop(first, last, sums, a, b, total, flags):
+        stops = NONE
+        for row in range(first, last):
+            totals, raises = total[row], flags[row]
+            for segment in range(sums.shape[0]):
+                of_row, columns = sums[segment, row], b[segment]
+                x = bits_float(a[segment, row], ZERO)
+                stops = cut(stops | (INEXACT if unusual(a[segment, row]) else NONE), NONE)
+                for j in range(totals.size):
+                    wild = unusual(of_row[j]) | unusual(columns[j]) | unusual(totals[j])
+                    s, y = bits_float(of_row[j], ZERO), bits_float(columns[j], ZERO)
+                    if sums_first:
+                        product, error = product_of(s, y if by_b else x)
+                        other = x if by_b else y
+                    else:
+                        product, error = product_of(x, y)
+                        other = s
+                    found, lost = fused_of(product, other, bits_float(totals[j], ZERO))
+                    cut_off = error != NOTHING
+                    wild = wild | not_ordinary(product, cut_off) | not_ordinary(found, lost)
+                    stops = cut(stops | (INEXACT if wild else NONE), NONE)
+                    totals[j] = float_bits(found)
+                    raises[j] = raises[j] | np.uint8(lost | cut_off)
+        return stops == NONE
+
+    return jit.compiled(scaled_segments_loop)
