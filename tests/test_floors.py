@@ -67,7 +67,7 @@ INSIDE = {
     "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
     "functions.named blocks.quantization | processors scalars",
     "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation | functions | sums | "
-    "namespace ufuncs",
+    "products statistics | namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",

@@ -24,7 +24,7 @@ REPORT = """<testsuites><testsuite>
 <testcase classname="tests.torch.test_amp" name="test_z"/>
 <testcase classname="softfloat.torch" name="__init__"/>
 <testcase classname="" name="softfloat.torch.__init__"><skipped message="unable to import module"/></testcase>
-<testcase classname="" name="softfloat.torch.scaling"><skipped message="unable to import module"/></testcase>
+<testcase classname="" name="softfloat.torch.emulation"><skipped message="unable to import module"/></testcase>
 <testcase classname="docs.tutorial.md" name="tutorial.md"><skipped message="all tests skipped by +SKIP option"/></testcase>
 </testsuite></testsuites>"""
 

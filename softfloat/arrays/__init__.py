@@ -1,7 +1,11 @@
 """Arrays that compute in a format: SoftArray, and NumPy's ufuncs and functions on it."""
 
 from softfloat.arrays import namespace as namespace  # fills the list of what makes functions of the array API standard
-from softfloat.arrays import ufuncs as ufuncs  # fills the tables in which SoftArrays look NumPy's functions up
+from softfloat.arrays import products as products
+from softfloat.arrays import statistics as statistics
+from softfloat.arrays import (
+    ufuncs as ufuncs,  # with these two fills the tables in which SoftArrays look NumPy's functions up
+)
 from softfloat.arrays.creation import (
     arange,
     empty,

@@ -20,7 +20,7 @@ UFUNCS: dict[np.ufunc, Callable[..., Any]] = {}
 """What runs each ufunc: handler(ufunc, method, inputs, keywords). Filled by `softfloat.arrays.ufuncs`."""
 
 FUNCTIONS: dict[Callable[..., Any], Callable[..., Any]] = {}
-"""What stands in for each of NumPy's other functions. Filled by `softfloat.arrays.functions` and `softfloat.arrays.sums`."""
+"""What stands in for each of NumPy's other functions. Filled by `functions`, `sums`, `products` and `statistics` of this folder."""
 
 
 class Held(Standard):

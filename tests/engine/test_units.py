@@ -488,6 +488,6 @@ def test_terms_that_float32_holds(
 )
 def test_terms_that_float32_does_not_hold(how: Accumulator, fmt: str) -> None:
     """Products of halves fill 22 bits, and their sums on grids of 24 or more do not fit; a store is rounded from float64."""
-    planned = bits.sums.Contraction((Format.from_name(fmt),) * 2, how, None, False, {}).program(64)
+    planned = bits.sums.products.Contraction((Format.from_name(fmt),) * 2, how, None, False, {}).program(64)
     way = unit_ways.choose(planned)
     assert way is None or unit_ways.in_single(way, planned) is None
