@@ -232,9 +232,10 @@ class Direct(NamedTuple):
 
 
 def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
-    """The narrowest carrier that carries an operation; a float32 that is only read stays exact on the narrow one."""
+    """The narrowest carrier that carries an operation; a float32 that is only read stays exact on the narrow one, counted in quanta of at most 1:
+    of larger ones its smallest numbers are fractions that no float32 has."""
     narrow = fits_narrow_carrier(fmt) and operation not in WIDE_OPERATIONS
-    from_single = operation == "convert" and source == FLOAT32
+    from_single = operation == "convert" and source == FLOAT32 and spec.emin(fmt) <= fmt.mantissa_bits
     return CARRIER32 if narrow and (fits_narrow_carrier(source) or from_single) else CARRIER64
 
 

@@ -198,3 +198,17 @@ def test_sums_of_half_in_float32() -> None:
         found, _ = bits.matmul(np.full((40, 1), 1), np.full((1, 40), one), float16, how, environment=env)
         assert (found == result).all()
         assert bits.sum([1, 1], float16, how, 0, environment=env)[0] == (result and result + 0x00800000)
+
+
+@pytest.mark.parametrize("bias", [-1, -3, -8])
+def test_the_smallest_float32_beside_quanta_above_1(bias: int) -> None:
+    """2^-149 is no whole number of float32's quanta any more once it is divided by two: away from zero it is the smallest number all the same."""
+    fmt = Format("drawn", exponent_bits=1, mantissa_bits=1, bias=bias, nan="fn")
+    codes = np.array([1, 2, 0x7FFFFF, 0x800000, 0x80000001, 0x80800000], np.uint32)
+    for mode in ("toward_positive", "toward_negative", "to_odd", "toward_zero", "nearest_even"):
+        wanted = [reference.convert(int(x), float32, fmt, rounding=mode) for x in codes]
+        for repeats in (1, 600):
+            found = bits.convert(np.tile(codes, repeats), float32, fmt, rounding=mode)
+            assert [
+                (int(code), int(flag)) for code, flag in zip(*(x[-codes.size :] for x in found), strict=True)
+            ] == wanted
