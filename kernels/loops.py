@@ -547,7 +547,7 @@ def folding_drawn(operation, unusual, payloads, by_rule):
 
     A step draws what an elementwise call draws in its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    drawn_pass = _drawn_pass(operation, unusual, True, payloads, by_rule)
+    drawn_pass = _drawn_pass(operation, unusual, payloads, by_rule)
 
     def folding_drawn_loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width):
         more, known, handed = np.empty(0, np.float64), np.empty(0, np.bool_), np.empty(0, np.uint64)
