@@ -11,7 +11,7 @@ from faster import both, same
 
 from softfloat import Accumulator, Format, Position, bits
 from softfloat.accumulators import Reduction, Stage, amp, chunked, compensated, exact, fma, mul_add, pairwise
-from softfloat.engine import available, elementwise, joining, plain, products, segments, stacks
+from softfloat.engine import available, elementwise, joining, plain, segments, stacks
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -347,8 +347,8 @@ def test_many_short_segments_are_few_calls(monkeypatch: pytest.MonkeyPatch) -> N
 def test_segments_of_a_grid_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
     """Their operands are laid out together; the last segment is a shorter one."""
     calls = []
-    kept = products.Together.run
-    monkeypatch.setattr(products.Together, "run", lambda *arguments: calls.append(1) or kept(*arguments))
+    kept = stacks.run
+    monkeypatch.setattr(stacks, "run", lambda *arguments: calls.append(1) or kept(*arguments))
     a, b = operands(163, 24, False)
     same(both(monkeypatch, lambda: bits.matmul(a, b.T, "float16", chunked(16, "float16", "float16"))))
     assert len(calls) == 2

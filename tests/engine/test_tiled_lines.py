@@ -268,11 +268,11 @@ def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pyte
     bits.matmul(a, b, "float16", how, environment=Environment(seed=3, rounding="stochastic"))
     bits.matmul(np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
     drawn_too = how == tensor_core("H100")
-    assert [x is not None for x in served] == [how != pairwise("float16"), drawn_too, how != pairwise("float16")]
+    assert [x is not None for x in served] == [True, drawn_too, True]
 
 
 def test_a_product_too_small_for_its_loops_compiles_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(products.Together, "run", None)
+    monkeypatch.setattr(stacks, "run", None)
     few = np.full((4, 4), 0x3C00, np.uint16)
     codes, flags = bits.matmul(few, few, "float16", amp("half"))
     assert (codes == 0x4400).all()
