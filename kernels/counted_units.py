@@ -4,7 +4,7 @@ import numpy as np
 
 from . import units
 from .counting_steps import count, counted_addition, note_extremes
-from .exact_units import exact_sum_of, quick_exact_step
+from .exact_units import EXTREMES, cuts, exact_sum_of, quick_exact_step
 from .steps import (
     COUNT_BITS,
     COUNTS,
@@ -14,6 +14,7 @@ from .steps import (
     OVERFLOW,
     OVERFLOWED,
     ROUNDED,
+    SMALLEST,
     SWAMPED,
     UNDERFLOW,
     VALUE,
@@ -138,6 +139,11 @@ def counted_exact_step(unit, of_nan):
     return step
 
 
+def extremes(unit):
+    """What the same, tried quickly, tells of running sums: of finite ones the largest is known, by the least and the greatest sum."""
+    return EXTREMES if unit.stored and not cuts(unit) else (SMALLEST,) * cuts(unit)
+
+
 def quick_step(unit, of_nan):
     """The same, tried quickly."""
 
@@ -149,7 +155,7 @@ def quick_step(unit, of_nan):
         state.pop(INEXACT)
         return after
 
-    return quick_exact_step(unit, added, kept)
+    return quick_exact_step(unit, added, kept, extremes(unit))
 
 
 def _with_inexact(step):

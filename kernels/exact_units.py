@@ -104,8 +104,8 @@ EXTREMES = LARGEST_SO_FAR, SMALLEST
 """Of running sums before blocks: the largest magnitude, and the least but for zero, less one bit, of each lane."""
 
 
-def quick_exact_step(unit, added, kept):
-    """A turn of `Exact`, of all rows together, that is right where float64 has every bit of a block's sum; EXTREMES tell whether it has.
+def quick_exact_step(unit, added, kept, extremes=EXTREMES):
+    """A turn of `Exact`, of all rows together, that is right where float64 has every bit of a block's sum; `extremes` tell whether it has.
 
     added(state, before, exact, after) looks at an addition, or is None; kept(tile, row, running, memory, state) is a store that `cuts` nothing.
     Conversions of the CPU cost more than cutting bits. The noise of stores is 16 random bits.
@@ -125,8 +125,10 @@ def quick_exact_step(unit, added, kept):
                 for product in products:
                     s = tile.a(row, product).fused(tile.b(product), s)
             magnitude = running.magnitude()
-            state[LARGEST_SO_FAR] = magnitude.at_least(state[LARGEST_SO_FAR])
-            state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
+            if LARGEST_SO_FAR in extremes:
+                state[LARGEST_SO_FAR] = magnitude.at_least(state[LARGEST_SO_FAR])
+            if SMALLEST in extremes:
+                state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
             single = unit.result == "single"
             after = split(s, BITS_OF_FLOAT32) if single else narrowed(tile, s, unit.result, running, state, False)
             if added:
@@ -147,7 +149,7 @@ def quick_exact_step(unit, added, kept):
         state[VALUE] = running
         return state
 
-    return in_phases(begun, *(summed(number) for number in range(unit.blocks)), stores, shared=EXTREMES)
+    return in_phases(begun, *(summed(number) for number in range(unit.blocks)), stores, shared=extremes)
 
 
 def quick_step(unit, watchful):

@@ -148,6 +148,7 @@ class Units(Maker):
         if what.draws:
             self.fill = self.function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
             noise.fill(self.fill, what.rows, what.lanes)
+        self.extremes = counted_units.extremes(unit) if what.counts else EXTREMES
         inexact, all_noted = (INEXACT,) * (not what.counts), (*self.carried, *slots)
         self.looking = self.brief = self._turns("looking", (*all_noted, *inexact), self._step(True))
         self.quickly = {}
@@ -197,7 +198,7 @@ class Units(Maker):
         with code.loop(what.rows // together) as group:
             rows = [group * together + n for n in range(together)]
             cells = {(slot, n): self.place(slot, row) for slot in slots for n, row in enumerate(rows)}
-            cells |= {(slot, 0): self.place(slot, rows[0]) for slot in EXTREMES if quick}
+            cells |= {(slot, 0): self.place(slot, rows[0]) for slot in self.extremes if quick}
             held = {cell: code.variable(code.load(state, where)) for cell, where in cells.items()}
             with code.loop(count) as k:
 
@@ -339,7 +340,13 @@ class _Turns(Driver):
         with code.loop(maker.sum.rows) as row:
             large, small, value = (code.load(state, maker.place(slot, row)) for slot in (*EXTREMES, VALUE))
             small = (small.bits() + 1).floats()
-            found = (large < limit_so_far) | ((large < limit) & (small * BITS_BELOW >= lowest))
+            if LARGEST_SO_FAR not in maker.extremes:
+                before = code.load(self.before, maker.place(VALUE, row)).magnitude()
+                least, greatest = (code.load(state, maker.place(slot, row)) for slot in (LEAST, GREATEST))
+                large = before.at_least(greatest).at_least(-least)
+                found = large < limit_so_far
+            else:
+                found = (large < limit_so_far) | ((large < limit) & (small * BITS_BELOW >= lowest))
             if halves:
                 magnitude = value.magnitude()
                 normal = (magnitude >= HALF_NORMAL) | magnitude.is_zero()

@@ -394,9 +394,8 @@ def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> C
     length = values.shape[axis]
     if np.array_equal(planned.index[:length], np.arange(length)):  # nothing but more at the end
         shape = *values.shape[:axis], planned.index.size, *values.shape[axis + 1 :]
-        longer = np.empty(shape, values.dtype)
-        along = np.moveaxis(longer, axis, 0)
-        along[:length], along[length:] = np.moveaxis(values, axis, 0), fill
+        longer, before = np.empty(shape, values.dtype), (slice(None),) * axis
+        longer[(*before, slice(length))], longer[(*before, slice(length, None))] = values, fill
         return longer
     taken = np.take(values, planned.index, axis=axis)  # -1 takes the last one
     filled = planned.index < 0
