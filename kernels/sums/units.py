@@ -341,9 +341,9 @@ class _Turns(Driver):
             large, small, value = (code.load(state, maker.place(slot, row)) for slot in (*EXTREMES, VALUE))
             small = (small.bits() + 1).floats()
             if LARGEST_SO_FAR not in maker.extremes:
-                before = code.load(self.before, maker.place(VALUE, row)).magnitude()
+                # what was there before the first block is at most what came of it, and the block: BITS leave room for that
                 least, greatest = (code.load(state, maker.place(slot, row)) for slot in (LEAST, GREATEST))
-                large = before.at_least(greatest).at_least(-least)
+                large = greatest.at_least(-least)
                 found = large < limit_so_far
             else:
                 found = (large < limit_so_far) | ((large < limit) & (small * BITS_BELOW >= lowest))

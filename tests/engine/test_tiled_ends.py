@@ -318,3 +318,27 @@ def test_float32_operands_that_read_as_zero(how: Accumulator, monkeypatch: pytes
             np.testing.assert_array_equal(one, other)
         assert sums[0][5] == 0
         assert sums[0][7] == 0x80000000
+
+
+LOW, LOW_FACTOR = 2.0**-24, 2.0**-16  # whose product is 2^-40
+HANGING: dict[str, tuple[list[float], list[float], float]] = {
+    "on the sum so far": ([LOW, *[0.0] * 15, 4096.0, 1.0], [LOW_FACTOR, *[0.0] * 15, 4096.0, 1.0], 0.0),
+    "on the sum's beginning": ([4096.0, 1.0], [4096.0, 1.0], 2.0**-40),
+    "on a product beside it": ([LOW, 4096.0, 1.0], [LOW_FACTOR, 4096.0, 1.0], 0.0),
+    "on the last bit of a sum as large": ([2.0**15, 2.0**15, 127.0], [2.0**15, 2.0**15, 1.0], 1.0 + 2.0**-23),
+    "on a beginning that is gone": ([LOW, -1024.0], [LOW_FACTOR, 1024.0], 2.0**20),
+}
+"""Products of halves, and c: a bit that float64 has no room for beside the others decides a tie of float32, or says that something is inexact."""
+
+
+@pytest.mark.parametrize("counts", [False, True])
+@pytest.mark.parametrize("case", HANGING)
+def test_what_hangs_on_a_bit_that_float64_has_not(case: str, counts: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    first, second, start = HANGING[case]
+    missing = [0.0] * (-len(first) % 16)
+    a = np.tile(encoded([*first, *missing]), (9, 1))
+    b = np.tile(encoded([*second, *missing]), (17, 1)).T.copy()
+    c = np.full((9, 17), encoded(start, "float32"))
+    for sign in (0, 0x8000):
+        given = a ^ np.where(a, sign, 0).astype(a.dtype), b, "float16", amp("float32"), c ^ np.uint32(sign << 16)
+        (counted_both_ways if counts else both_ways)(monkeypatch, *given, out_format="float32")
