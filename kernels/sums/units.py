@@ -148,11 +148,11 @@ class Units(Maker):
         if what.draws:
             self.fill = self.function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
             noise.fill(self.fill, what.rows, what.lanes)
-        self.extremes = counted_units.extremes(unit) if what.counts else EXTREMES
+        self.quickly, self.extremes = {}, EXTREMES
         inexact, all_noted = (INEXACT,) * (not what.counts), (*self.carried, *slots)
         self.looking = self.brief = self._turns("looking", (*all_noted, *inexact), self._step(True))
-        self.quickly = {}
         if what.layout == "grid" and is_quick(unit):
+            self.extremes = counted_units.extremes(unit) if what.counts else EXTREMES
             told = (*self.carried, *(COUNTS, LEAST, GREATEST) * what.counts) if cuts(unit) else all_noted
             for looks in (False,) if what.counts else (True, False):
                 self.quickly[looks] = self._turns(
