@@ -62,7 +62,7 @@ def _laid_out(
     """(panels, span) of an operand, whose scales have so many bits of precision."""
     how, aligned = planned.accumulator, planned.accumulator.aligned
     assert aligned is not None
-    of_zeros, grouped = 0.0 if aligned.zeros is None else 2.0**aligned.zeros, aligned.group > 1
+    of_zeros, grouped = unit_ways.power_of_zeros(how), aligned.group > 1
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
     length, panels = -(-planned.length // group) * group, -(-wide // size)

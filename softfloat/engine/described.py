@@ -30,7 +30,7 @@ SHORTEST = 32
 ONE = tiling.Extent(0, 1, True, False)
 IN_ORDER: Codes = np.empty(0, np.int64)
 LEAST_WORK = 1 << 16
-"""Multiply-adds of a deterministic sum below which no loop is made for it."""
+"""Multiply-adds of deterministic sums in a line below which no loop is made for them."""
 
 OF_PROGRAMS = frozenset(
     {

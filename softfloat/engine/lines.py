@@ -183,8 +183,7 @@ def operand_of(codes: Codes, planned: Program, which: int) -> Operand | None:
         codes = np.ascontiguousarray(codes.T).T
         k_step, step, reach = 1, codes.shape[0], codes.size
     tiny = (planned.accumulator.unpacked or fmt).tiny
-    aligned = planned.accumulator.aligned
-    of_zeros = 0.0 if aligned is None or aligned.zeros is None else float(2.0**aligned.zeros)
+    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
     return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, of_zeros, codes.shape[0])
 
 

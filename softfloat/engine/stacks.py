@@ -355,9 +355,7 @@ def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Code
     if writing and stacked().out_of_tiles(writing)(values, raised, tiling.places(codes, writing), flags):
         return
     values, flags[...] = values[:, :rows, :columns], raised[:, :rows, :columns]
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= tiling.nan_flags_of(way)
-    codes[...] = tiling.codes_of(values, planned.partials, way.site)
+    codes[...], _ = tiling.coded(way, planned, values, flags)
 
 
 def run(

@@ -15,7 +15,7 @@ from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
 
-from softfloat.accumulators import Reduction
+from softfloat.accumulators import Accumulator, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
@@ -93,8 +93,7 @@ class UnitWay(Way):
 
     def of_zeros(self, planned: Program) -> float:
         """The power of two that a zero has where terms are aligned, 0 for none."""
-        aligned = planned.accumulator.aligned
-        return 0.0 if aligned is None or aligned.zeros is None else float(2.0**aligned.zeros)
+        return power_of_zeros(planned.accumulator)
 
     @property
     def of_codes(self) -> bool:
@@ -392,7 +391,7 @@ def _wide_numbers(planned: Program, stored: str) -> Any:
             fields[f"{name}_grid"] = bits << 52
         fields["halves_per"] = (2 * 1023 + aligned.terms - (CUTS[aligned.sum_cut] == "odd")) << 52
         fields["halves_grid"] = aligned.terms << 52
-        fields["zero"] = 0.0 if aligned.zeros is None else 2.0**aligned.zeros
+        fields["zero"] = power_of_zeros(planned.accumulator)
         fields["least"] = 0.0 if aligned.least is None else 2.0**aligned.least
         fields["drop"] = 2.0 ** (aligned.drop_addend_below or 0)
     return units().UnitNumbers(**fields)
@@ -401,6 +400,11 @@ def _wide_numbers(planned: Program, stored: str) -> Any:
 FIELDS_OF_ALIGNMENT = {
     "terms", "cut", "zeros", "limit", "halves", "includes_addend", "sum", "addend", "sum_cut", "drop_addend_below", "least", "group",
 }  # fmt: skip
+
+
+def power_of_zeros(how: Accumulator) -> float:
+    """The power of two that a zero has where terms are aligned, 0 for none."""
+    return 0.0 if how.aligned is None or how.aligned.zeros is None else float(2.0**how.aligned.zeros)
 
 
 def draws(unit: Any) -> bool:

@@ -24,7 +24,7 @@ def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | 
     """2^exponent of each factor, its scale's included, a subnormal's that of its format; 0 for what has no part in the largest exponent."""
     aligned = accumulator.aligned
     assert aligned is not None
-    of_zeros = 0.0 if aligned.zeros is None else float(2.0**aligned.zeros)
+    of_zeros = unit_ways.power_of_zeros(accumulator)
     if scales is not None and not scales.all():
         scales = np.where(scales == 0.0, of_zeros, scales)
     if aligned.group > 1:

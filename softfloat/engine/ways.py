@@ -121,8 +121,6 @@ class Way:
 
     carrier: ClassVar[type] = np.float32
     planes: ClassVar[int] = 1
-    counts: ClassVar[bool] = True
-    """Whether there are loops that count additions."""
 
     @property
     def lifts(self) -> bool:
@@ -160,6 +158,11 @@ class Way:
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
         """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one."""
         raise NotImplementedError
+
+    @property
+    def counts(self) -> bool:
+        """Whether there are loops that count additions."""
+        return True
 
     @property
     def lows(self) -> list[int]:
@@ -348,7 +351,7 @@ class Drawn(Generated):
     wide: bool = False
 
     @property
-    def counts(self) -> bool:  # type: ignore[override]
+    def counts(self) -> bool:
         """Not where errors are made up for."""
         return not self.compensates
 
