@@ -111,8 +111,9 @@ def single_fused(tile, a, b, c, manner):
 
 
 def note_inexact(state, lost):
-    """Lanes where something was inexact."""
-    state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+    """Lanes where something was inexact, or bits that were lost."""
+    bits = state[INEXACT].bits()
+    state[INEXACT] = lost.choose(bits | 1, bits) if lost.element.width == 1 else bits | lost
 
 
 # -- rounded stochastically ------------------------------------------------------------------------------------------

@@ -250,7 +250,7 @@ def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
         y = TO_INTEGER[manner.rounding](scaled) * (exponent - tile.integer("spacing")).floats()
     if may_underflow and manner.family != "bfloat16":  # whose subnormals the range of operands excludes
         if manner.nearest:
-            tiny = (x.bits() & MAGNITUDE) < tile.integer("tiny")
+            tiny = x.magnitude() < tile.parameter("tiny")
         else:
             tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
         if manner.ftz:
@@ -401,11 +401,13 @@ def drawn(tile, s, error, noise, state, options, watchful):
         late = outward.fused(per_quantum, noise.floats())
         lost = lost | error.bits()
     short, undecided = (late * -1.0 + 2.0) - fraction, tile.parameter("undecided")
-    z = (short <= 0.0).choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
-    near = (short - undecided).bits() & ~(short.bits() - 1)
+    up, near = short <= 0.0, (short - undecided).bits() & ~(short.bits() - 1)
     if error is not None:
         within = (short - (undecided + MARGIN)).bits() & ~(short + MARGIN).bits()
         near = near | (within & -error.magnitude().bits())
+    if hasattr(tile, "decided"):  # who has the other bits at hand
+        up, near = tile.decided(up, near, fraction, None if error is None else outward * per_quantum)
+    z = up.choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
     special = magnitude.bits() - (tile.integer("lowest") + 1)
     above = magnitude.bits() - tile.integer("sliver")
     special = special & ~above

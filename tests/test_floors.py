@@ -52,7 +52,7 @@ INSIDE = {
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | exact_units sums.noise | "
-    "counted_units paired sums.arithmetics | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
+    "counted_units paired sums.arithmetics | sums.loop | counted_lines entries inlined stacked sums.in_order sums.threads sums.trees sums.units | "
     "exported sums.target | sums.calls | batches",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
@@ -60,7 +60,7 @@ INSIDE = {
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
     "scaled_segments segments stacks wide_products | joining wide_sums | prefixes | calls products quantization | placing small",
-    "cuda": "compiling | arrays | elementwise | products",
+    "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "
     "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "

@@ -115,7 +115,7 @@ class Careful(Arithmetic):
         manner = self.stage.manner
         exact = exact_product(self.turn, a, b, manner)
         found = rounded(self.turn, exact, self.state, manner, False)
-        self.observer.rounding(self.state, found.apart_from(exact))
+        self.observer.rounding(self.state, self._lost(exact, None, found))
         return found if self.turn.lift == 1.0 else found * self.turn.lift
 
     def total(self, x, y):
@@ -154,14 +154,19 @@ class Careful(Arithmetic):
         unbounded = rounded(turn, s, self.state, manner, False, may_underflow=may_underflow, bound=False)
         return unbounded, bounded(turn, unbounded, self.state, manner)
 
-    @staticmethod
-    def _lost(s, error, found):
+    def _lost(self, s, error, found):
+        """Where something was lost, or where nobody asks for lanes the bits in which the rounded sum differs: no sum comes to be NaN exactly."""
+        if error is None and not self.observer.in_lanes:
+            return found.bits() ^ s.bits()
         return found.apart_from(s) if error is None else found.apart_from(s) | error.nonzero()
 
     def _added(self, x, s, error, may_underflow):
         """s, rounded, which is what was added to x."""
         unbounded, found = self._rounded(s, may_underflow)
         lost, most = self._lost(s, error, found), np.inf
+        if not self.observer.in_lanes:
+            self.observer.addition(self.state, Addition(x, found, lost))
+            return found
         if found is unbounded and not self.stage.daz:  # overflows are infinities
             self.observer.addition(self.state, Addition(x, found, lost, lost & (found.magnitude() >= most)))
             return found

@@ -9,7 +9,8 @@ from ..steps import COUNTS, GREATEST, INEXACT, LEAST, OVERFLOWED, ROUNDED, SWAMP
 
 class Addition(NamedTuple):
     """A sum: as numbers are read, what was there before and after, and lanes where bits were lost, where it overflowed, where it is another
-    sum than what was there; the last two None where all that is lost says it."""
+    sum than what was there; the last two None where all that is lost says it. To observers that are not `in_lanes` lost bits may come as
+    integers."""
 
     before: Any
     after: Any
@@ -22,7 +23,7 @@ class Nobody:
     """Looks at nothing."""
 
     slots: tuple[int, ...] = ()
-    looks = False
+    looks = in_lanes = False
 
     def rounding(self, state, lost):
         """A rounding that is no addition to the sum, which lost something in some lanes."""
@@ -49,7 +50,7 @@ class Counts(Nobody):
     """How many additions lost something, were swamped, overflowed; the least and the greatest sum. `of_nan`: infinities are no sums."""
 
     slots = COUNTS, LEAST, GREATEST, OVERFLOWED
-    looks = True
+    looks = in_lanes = True
 
     def __init__(self, of_nan):
         self._of_nan = of_nan

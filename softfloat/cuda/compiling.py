@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import cache, cached_property
 from typing import Any
@@ -134,3 +134,24 @@ class Kernel:
         with uncontracted():
             text, _ = numba_cuda().compile_ptx(self.function, signature, cc=capability, device=False)
         return str(text)
+
+
+class Written:
+    """A kernel that is PTX: `text(compute capability)`; compiled by the driver for each GPU that it is launched on."""
+
+    def __init__(self, name: str, text: Callable[[tuple[int, int]], str]) -> None:
+        self._name, self._text = name, text
+        self._loaded: dict[int, Any] = {}
+
+    def launch(self, blocks: int, threads: int, stream: Any, arguments: Sequence[Any]) -> None:
+        """Run it on so many blocks of so many threads, after what the stream has to do; arguments are numbers of ctypes."""
+        driver, dispatcher = (
+            importlib.import_module(f"numba.cuda.{name}") for name in ("cudadrv.driver", "dispatcher")
+        )
+        context = numba_cuda().current_context()
+        device = context.device
+        if device.id not in self._loaded:
+            module = context.create_module_ptx(self._text(tuple(device.compute_capability)))
+            self._loaded[device.id] = module.get_function(self._name)
+        config = dispatcher.LaunchConfig(grid=blocks, block=threads)
+        dispatcher.launch(driver._to_core_stream(stream), config, self._loaded[device.id].kernel, *arguments)

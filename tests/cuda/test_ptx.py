@@ -16,9 +16,11 @@ cuda = compiling.numba_cuda()
 
 from numba import types  # noqa: E402
 from softfloat.kernels.loops import OPERATIONS  # noqa: E402
+from softfloat.kernels.sums import threads  # noqa: E402
+from softfloat.kernels.sums.description import Stage  # noqa: E402
 
-from softfloat.cuda import elementwise, products  # noqa: E402
-from softfloat.cuda.products import Sum, Turn  # noqa: E402
+from softfloat.cuda import elementwise, generated, plain  # noqa: E402
+from softfloat.cuda.plain import Sum, Turn  # noqa: E402
 
 pytestmark = pytest.mark.skipif(compiling.simulated(), reason="the simulator compiles nothing")
 
@@ -28,8 +30,7 @@ CONTRACTED = re.compile(r"\b(?:mul|add|sub|mad)\.(?:ftz\.|sat\.)*f(?:16|32|64)\b
 WRONG = re.compile(r"\.ftz|\.approx|\.full|\.sat\b")
 ROUNDED = re.compile(r"\.r[nzmp]i?(?:\.[a-z]\w*)?\.f(?:32|64)\b")
 
-LINE, GRID = types.UniTuple(types.int64, 6), types.UniTuple(types.int64, 6)
-WIDTHS = types.UniTuple(types.int64, 3)
+LAYOUT, WIDTHS, PAIR = (types.UniTuple(types.int64, size) for size in (10, 3, 2))
 
 
 def line(kind: Any, dimensions: int = 1) -> Any:
@@ -95,17 +96,57 @@ SUMS = {
 
 @pytest.mark.sampled(2)
 @pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
-@pytest.mark.parametrize("layout", ["grid", "line"])
+@pytest.mark.parametrize("listed", [False, True], ids=["all", "listed"])
 @pytest.mark.parametrize("how", SUMS.values(), ids=SUMS)
-def test_sums(how: Sum, layout: str, capability: tuple[int, int]) -> None:
+def test_plain_sums(how: Sum, listed: bool, capability: tuple[int, int]) -> None:
     integer, number = real(how.wide)
     codes = [line(types.uint16)] * 4 + [line(types.uint8 if how.each else types.int32)]
-    tallies = line(types.int64), line(types.float64)
-    known = types.UniTuple(types.int64, 6), WIDTHS, line(integer, 2), line(number, 2), types.uint64, types.uint64
-    text = getattr(products, layout)(how).ptx(types.void(*codes, *tallies, *known), capability)
+    tallies = line(types.int64), line(types.float64), line(types.int64)
+    known = LAYOUT, WIDTHS, line(integer, 2), line(number, 2), types.uint64, types.uint64
+    text = plain.plain(how, listed).ptx(types.void(*codes, *tallies, *known), capability)
     check(text)
     if not how.wide:
         assert ".local" not in text  # all that a step knows is in registers
+
+
+@pytest.mark.parametrize("how", SUMS.values(), ids=SUMS)
+def test_what_goes_in_and_out(how: Sum) -> None:
+    integer, number = real(how.wide)
+    numbers, octets, code = (line(integer, 2), line(number, 2)), line(types.uint8), line(types.uint16)
+    sizes = (
+        types.UniTuple(types.int64, 3),
+        types.UniTuple(types.int64, 3),
+        PAIR,
+        types.int64,
+        types.float64,
+        types.float64,
+    )
+    check(generated.entering().ptx(types.void(code, line(types.float32), octets, *sizes, *numbers), (9, 0)))
+    results = code, octets if how.each else line(types.int32), line(types.int64)
+    tail = LAYOUT, WIDTHS, *numbers, types.uint64, types.uint64
+    marks = types.UniTuple(octets, 3)
+    text = generated.leaving(how, True).ptx(types.void(line(types.float32), octets, marks, *results, *tail), (9, 0))
+    check(text)
+
+
+GENERATED = {
+    "fma": Stage("half"),
+    "mul_add": Stage("bfloat16", "toward_negative"),
+    "fma of numbers": Stage("float32", "nearest_away"),
+    "fma flushed": Stage("narrow", "to_odd", True, True, True),
+    "fma drawn": Stage("half", "stochastic"),
+    "mul_add drawn": Stage("narrow", "up_or_down", wide=True),
+}
+
+
+@pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
+@pytest.mark.parametrize("counts", [False, True], ids=["flags", "counts"])
+@pytest.mark.parametrize("name", GENERATED)
+def test_generated_sums(name: str, counts: bool, capability: tuple[int, int]) -> None:
+    text = threads.text(threads.ThreadSum(name.split()[0], GENERATED[name], counts, True), capability)
+    check(text.replace(" .func", ""))
+    assert f".target sm_{capability[0]}{capability[1]}" in text
+    assert ".local" not in text
 
 
 def test_contraction_would_be_seen() -> None:
