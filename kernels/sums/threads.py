@@ -11,6 +11,8 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 from numba.core import cgutils
 
+from ..accumulate import STORE
+from ..exact_units import exact_unit_step
 from ..prng import DOT_LOW_PLANE, DOT_PLANE
 from ..steps import (
     COUNT_BITS,
@@ -23,12 +25,15 @@ from ..steps import (
     OVERFLOWED,
     ROUNDED,
     SWAMPED,
+    UNSETTLED,
     VALUE,
     Numbers,
 )
+from ..units import LEAD, MAKERS, PER_GRID, TOTAL, UnitNumbers, aligned_phases, slots_of
 from ..vectors import Vector
 from . import arithmetics
 from .language import BIT, BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
+from .language import SIZES as SIZES_OF
 from .loop import BEGINS, flags_of
 from .noise import PHILOX_MULTIPLIERS, PHILOX_STEPS, ROUNDINGS
 from .observers import Counts, Flags
@@ -40,20 +45,21 @@ CAPABILITIES = {(7, 0): "ptx64", (7, 5): "ptx64", (8, 0): "ptx70", (8, 6): "ptx7
 SIDE = 16
 """Threads of a block, in a row and in a column."""
 THREADS = SIDE * SIDE
-RESIDENT = {1: 4, 2: 2, 4: 2}
+RESIDENT = {1: 3, 2: 2, 4: 2}
 """Blocks that a multiprocessor has at work at least, by outputs of a thread in a row: how many registers there are for each."""
 FOUR = 4
 """Numbers that a thread moves at a time."""
 SHARED = 3  # of the spaces of addresses, the one of memory that a block shares (PTX ISA, state spaces)
 OPEN = 0x80
 """Among flags: this output is left open, to a way that has all random bits."""
-POINTERS = {
-    "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": LONG, "extremes": DOUBLE,
-}  # fmt: skip
-SIZES = "rows", "length", "columns", "across_a", "across_b", "next_a", "next_b", "down", "tiles", "outputs"
-"""Rows, products and columns of an output's matrix; numbers in a row of operands; from one product of a batch to the next; blocks in a column and of
-all the matrix; outputs in all."""
-NUMBERS = VALUE, ERRORS, LEAST, GREATEST
+OPERANDS = "a", "b", "c", "values"
+POINTERS = {"flags": BYTE, "counts": LONG, "extremes": DOUBLE}
+SIZES = (
+    "rows", "length", "columns", "across_a", "across_b", "next_a", "next_b", "plane_a", "plane_b", "down", "tiles", "outputs",
+)  # fmt: skip
+"""Rows, products and columns of an output's matrix; numbers in a row of operands; from one product of a batch to the next, and from numbers to their
+powers of two; blocks in a column and of all the matrix; outputs in all."""
+NUMBERS = VALUE, ERRORS, LEAST, GREATEST, LEAD, TOTAL, PER_GRID
 """Slots that hold numbers; others hold bits."""
 RANDOM = "width", "key", "stream"
 _DIRECTIONS = {"down": "rm", "up": "rp", "zero": "rz"}
@@ -61,18 +67,12 @@ _NAMES = {"vfmadd": "fma", "add": "add", "mul": "mul"}
 _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}
 
 
-class ThreadSum(NamedTuple):
-    """An order, how it rounds, whether additions are counted, whether sums begin with c."""
+class Block:
+    """How a block of threads shares a matrix of outputs."""
 
-    order: str
-    stage: NamedTuple
-    counts: bool
-    begins: bool
-
-    @property
-    def side(self):
-        """Outputs of a thread, in a row and in a column: more where a turn takes fewer registers."""
-        return 1 if self.stage.draws else 2 if self.counts else 4
+    counts = False
+    single = True
+    planes = 1
 
     @property
     def block(self):
@@ -83,6 +83,43 @@ class ThreadSum(NamedTuple):
     def depth(self):
         """Products of a panel: those that a thread fills by moving FOUR numbers of each operand."""
         return THREADS * FOUR // self.block
+
+
+class _Sum(NamedTuple):
+    order: str
+    stage: NamedTuple
+    counts: bool
+    begins: bool
+
+
+class ThreadSum(_Sum, Block):
+    """An order, how it rounds, whether additions are counted, whether sums begin with c."""
+
+    __slots__ = ()
+
+    @property
+    def side(self):
+        """Outputs of a thread, in a row and in a column: more where a turn takes fewer registers."""
+        return 1 if self.stage.draws else 2 if self.counts else 4
+
+
+class _Unit(NamedTuple):
+    unit: NamedTuple
+    phased: bool
+    single: bool
+    begins: bool
+
+
+class ThreadUnit(_Unit, Block):
+    """A unit's turn, in phases or not, whether sums are float32, whether they begin with c."""
+
+    __slots__ = ()
+    side = 2
+
+    @property
+    def planes(self):
+        """Arrays of each operand: numbers, and where terms are aligned their powers of two."""
+        return 1 + (self.unit.kind == "aligned")
 
 
 class Scalar(Vector):
@@ -108,6 +145,24 @@ class Scalar(Vector):
     def _toward(self, name, direction, *others):
         last = {"float": "f", "double": "d"}[str(self.element)]
         return self._called(f"llvm.nvvm.{_NAMES[name]}.{_DIRECTIONS[direction]}.{last}", *others)
+
+    def _whole(self, direction):
+        """A whole number, with this one's sign, of less than a quarter of those that have no fraction: by an addition, as GPUs have few units
+        that round to integers."""
+        most = 1.5 * 2.0 ** {"float": 23, "double": 52}[str(self.element)]
+        return (self.plus_toward(direction, most) - most).with_sign(self)
+
+    def truncated(self):
+        """Rounded toward zero to an integer."""
+        return self.magnitude()._whole("zero").with_sign(self)
+
+    def floored(self):
+        """Rounded down to an integer."""
+        return self._whole("down")
+
+    def ceiled(self):
+        """Rounded up to an integer."""
+        return self._whole("up")
 
     def _called(self, name, *others):
         kind = self.element
@@ -159,17 +214,19 @@ class ThreadCode(Code):
 
     def some(self, pointer, where, count):
         """So many numbers side by side, which lie where so many do."""
-        kind = ir.VectorType(SINGLE, count)
+        item = pointer.type.pointee
+        kind = ir.VectorType(item, count)
         place = self.builder.bitcast(self.at(pointer, where), kind.as_pointer())
-        found = self.builder.load(place, align=4 * count)
+        found = self.builder.load(place, align=SIZES_OF[item] * count)
         lanes = [self.builder.extract_element(found, ir.Constant(WORD, n)) for n in range(count)]
         return [Scalar(self.builder, lane) for lane in lanes]
 
     def move(self, source, at, target, to, count):
         """So many numbers from one memory to another."""
-        kind = ir.VectorType(SINGLE, count).as_pointer()
+        item = source.type.pointee
+        kind, align = ir.VectorType(item, count).as_pointer(), SIZES_OF[item] * count
         here, there = (self.builder.bitcast(self.at(*x), kind) for x in ((source, at), (target, to)))
-        self.builder.store(self.builder.load(here, align=4 * count), there, align=4 * count)
+        self.builder.store(self.builder.load(here, align=align), there, align=align)
 
 
 class Turn:
@@ -212,8 +269,7 @@ class Turn:
 
     def decided(self, up, near, fraction, error):
         """What `steps.drawn` asks for: of the rounding whose random bits were taken last."""
-        stage = self._driver.stage
-        return (up, near) if stage.wide or stage.either else self._driver.decided(self, up, near, fraction, error)
+        return self._driver.decided(self, up, near, fraction, error) if self._words["settles"] else (up, near)
 
 
 class Single(Turn):
@@ -221,48 +277,76 @@ class Single(Turn):
 
     def noise(self, site, number):
         """The first 16 random bits of a rounding, or as many as there are."""
-        builder, count = self.builder, self._driver.piece.numbers[site]
-        at = self._place[0] * count + number
-        words = self._driver.drawn(self.output, site, at // ROUNDINGS)
-        bits = [Int(builder, builder.trunc((at >> n).value, BIT)) for n in range(3)]
-        of = [Int(builder, word.value) for word in words]
-        word = bits[1].choose(bits[0].choose(of[3], of[2]), bits[0].choose(of[1], of[0]))
-        found, self.last = bits[2].choose(word >> 16, word) & 0xFFFF, (site, at)
-        self.top = Scalar(builder, found.value)
+        at = self._place[0] * self._driver.piece.numbers[site] + number
+        self.top, self.last = self._driver.first_bits(self.output, site, at), (site, at)
         return self.top & self._driver.kept
+
+
+class UnitTurn:
+    """What a unit's steps see of a turn of the outputs that a thread has in a column. `row` is the one being written."""
+
+    directed = fuses = True
+
+    def __init__(self, driver, panels, corner, first, number, outputs):
+        self.code, self.rows, self.row = driver.code, len(outputs), 0
+        self._driver, self._panels, self._corner, self._first = driver, panels, corner, first
+        self._number, self._outputs = number, outputs
+
+    def _operand(self, which, product, plane, at):
+        where = (self._first + product) * self._driver.sum.block + at
+        return self.code.load(self._panels[which, plane], where)
+
+    def a(self, row, product=0, plane=0):
+        """The numbers of a row for a product of the turn; `plane` counts further arrays beside the values."""
+        self.row = row
+        return self._operand("a", product, plane, self._corner[0] + row)
+
+    def b(self, product=0, plane=0):
+        """Those of the other operand."""
+        return self._operand("b", product, plane, self._corner[1])
+
+    def noise(self, row):
+        """All random bits of an output's store."""
+        return self._driver.all_bits(self._outputs[row], STORE, self._number)
+
+    def parameter(self, name):
+        """A number of the call."""
+        return self._driver.numbers[name]
+
+    def integer(self, name):
+        """One that is an integer in disguise."""
+        return self.parameter(name).bits()
 
 
 class Threads:
     """The kernel `sums` of a description, in an LLVM module."""
 
+    numbered = Numbers
+
     def __init__(self, what):
-        self.sum, self.stage = what, what.stage
-        self.order = ORDERS[what.order](what.stage.draws)
-        self.piece = self.order.subtree
-        self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
-        told = (OVERFLOWED, ROUNDED, SWAMPED) * what.counts
-        noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
-        self.slots = tuple(dict.fromkeys((*self.order.slots, *self.observer.slots, *noted, *told)))
+        self.sum = what
+        self.item, self.word = (SINGLE, WORD) if what.single else (DOUBLE, LONG)
         self.module = ir.Module("sums")
         self.module.triple = TRIPLE
+        places = dict.fromkeys(OPERANDS, self.item) | POINTERS
+        fields = self.numbered._fields
         kinds = (
-            *(kind.as_pointer() for kind in POINTERS.values()),
-            *[LONG] * len(SIZES + RANDOM),
-            WORD,
-            *[SINGLE] * len(Numbers._fields),
+            [x.as_pointer() for x in places.values()]
+            + [LONG] * len(SIZES + RANDOM)
+            + [WORD]
+            + [self.word] * len(fields)
         )
         function = ir.Function(self.module, ir.FunctionType(ir.VoidType(), kinds), "sums")
         function.calling_convention = "ptx_kernel"
-        self.module.add_named_metadata("nvvm.annotations", [function, "maxntidx", ir.Constant(WORD, THREADS)])
-        self.module.add_named_metadata(
-            "nvvm.annotations", [function, "minctasm", ir.Constant(WORD, RESIDENT[what.side])]
-        )
+        for name, number in (("maxntidx", THREADS), ("minctasm", RESIDENT[what.side])):
+            self.module.add_named_metadata("nvvm.annotations", [function, name, ir.Constant(WORD, number)])
         self.code = ThreadCode(function)
         given, builder = iter(function.args), self.code.builder
-        self.places = {name: next(given) for name in POINTERS}
+        self.places = {name: next(given) for name in places}
         self.call = {name: Int(builder, next(given)) for name in SIZES + RANDOM}
-        self.of_nan = Scalar(builder, next(given))
-        self.numbers = {name: Scalar(builder, next(given)).floats() for name in Numbers._fields}
+        of_nan = Scalar(builder, next(given))
+        self.of_nan = of_nan if what.single else of_nan.long()
+        self.numbers = {name: Scalar(builder, next(given)).floats() for name in fields}
         self.random = [self.call[name] for name in RANDOM]
         self._write()
 
@@ -284,16 +368,17 @@ class Threads:
 
         cells = [(i, j) for i in range(side) for j in range(side)]
         held = {cell: self._begun(*place(*cell)) for cell in cells}
-        outputs = {cell: place(*cell)[0] if self.stage.draws else None for cell in cells}
-        panels = {which: self._room(which) for which in "ab"}
+        outputs = {cell: place(*cell)[0] for cell in cells}
+        panels = {(which, plane): self._room(which, plane) for which in "ab" for plane in range(self.sum.planes)}
         depth = self.sum.depth
         with code.loop((call["length"] + (depth - 1)) // depth) as number:
             first = number * depth
             code.together()
-            for which, at in zip("ab", corner, strict=True):
-                k, n = me // (self.sum.block // FOUR), me % (self.sum.block // FOUR) * FOUR
-                source = (first + k) * call[f"across_{which}"] + at + n
-                code.move(self.places[which], source, panels[which], k * self.sum.block + n, FOUR)
+            k, n = me // (self.sum.block // FOUR), me % (self.sum.block // FOUR) * FOUR
+            for (which, plane), panel in panels.items():
+                source = (first + k) * call[f"across_{which}"] + corner["ab".index(which)] + n
+                source = source + call[f"plane_{which}"] * plane
+                code.move(self.places[which], source, panel, k * self.sum.block + n, FOUR)
             code.together()
             self._turns(panels, (y * side, x * side), first, (call["length"] - first).least(depth), outputs, held)
             for state in held.values():
@@ -304,60 +389,26 @@ class Threads:
                 self._tell(state, output)
         code.builder.ret_void()
 
-    def _room(self, which):
+    def _room(self, which, plane):
         """Memory that the block shares, for a panel."""
-        kind = ir.ArrayType(SINGLE, self.sum.block * self.sum.depth)
-        made = ir.GlobalVariable(self.module, kind, f"panel_{which}", SHARED)
-        made.linkage, made.align = "internal", 16
+        kind = ir.ArrayType(self.item, self.sum.block * self.sum.depth)
+        made = ir.GlobalVariable(self.module, kind, f"panel_{which}_{plane}", SHARED)
+        made.linkage, made.align = "internal", FOUR * SIZES_OF[self.item]
         made.initializer = ir.Constant(kind, ir.Undefined)
-        return self.code.builder.addrspacecast(made, SINGLE.as_pointer())
+        return self.code.builder.addrspacecast(made, self.item.as_pointer())
 
     def _begun(self, output, inside):
         """The state of an output before its first product."""
         code, held = self.code, {}
         for slot in self.slots:
-            kind = SINGLE if slot in NUMBERS else WORD
-            held[slot] = code.variable(code.everywhere(BEGINS.get(slot, 0 if kind == WORD else 0.0), kind))
+            number = BEGINS.get(slot, 0.0)
+            held[slot] = code.variable(
+                code.everywhere(number, self.item) if slot in NUMBERS else code.everywhere(0, self.word)
+            )
         if self.sum.begins:
             with code.when(inside):
                 held[VALUE].set(code.load(self.places["c"], output))
         return held
-
-    def _turns(self, panels, corner, first, count, outputs, held):
-        """So many turns of a thread's outputs, of panels that begin with product `first`: some written out at a time, the rest one by one."""
-        code, at_once = self.code, ROUNDINGS if self.stage.draws else FOUR
-        with code.loop(count // at_once) as group:
-            self._some(panels, corner, first, group * at_once, at_once, outputs, held)
-        with code.loop(count, count // at_once * at_once) as k:
-            self._some(panels, corner, first, k, 1, outputs, held)
-
-    def _some(self, panels, corner, first, k, count, outputs, held):
-        """So many turns, written out. Those that draw go output by output, as random numbers of one are in registers."""
-        code, side, kind = self.code, self.sum.side, Turn if count > 1 else Single
-
-        def operands(later):
-            rows = zip("ab", corner, strict=True)
-            return (code.some(panels[which], (k + later) * self.sum.block + at, side) for which, at in rows)
-
-        def step(cell, later, a, b, words):
-            turn = kind(self, a, b, outputs[cell], (first + k, later), words)
-            own = {slot: x.get() for slot, x in held[cell].items()}
-            self.piece.step(arithmetics.careful(self.stage)(turn, self.stage, self.observer, own), own)
-            for slot, x in held[cell].items():
-                x.set(own[slot].floats() if slot in NUMBERS else own[slot].bits())
-
-        if not self.stage.draws:
-            for later in range(count):
-                a, b = operands(later)
-                for i, j in held:
-                    step((i, j), later, a[i], b[j], {})
-            return
-        for i, j in held:
-            words = {}
-            for later in range(count):
-                where = (k + later) * self.sum.block
-                a, b = code.load(panels["a"], where + corner[0] + i), code.load(panels["b"], where + corner[1] + j)
-                step((i, j), later, a, b, words)
 
     def _function(self, name, returned, *kinds):
         """A function that the kernel calls: what it needs is in registers only as long."""
@@ -414,12 +465,30 @@ class Threads:
         code, builder, (site, number) = self.code, self.code.builder, turn.last
         settled, left = code.variable(up), code.variable(near)
         with code.when(Int(builder, (near < 0).value), rarely=True):
-            given = turn.output, code.int(site), number, Int(builder, turn.top.value).long(), *self.random
-            random = Scalar(builder, builder.call(self._fraction, [x.value for x in given]))
+            random = self.all_bits(turn.output, site, number, turn.top)
             short = (random * -1.0 + 1.0) - fraction.double()  # exact: multiples of 2^-52 up to 1
             settled.set(short <= (random.all_of(0.0) if error is None else error.double()))
             left.set(near & 0)
         return settled.get(), left.get()
+
+    def first_bits(self, output, site, at):
+        """The first 16 bits of a rounding whose number is known when code runs."""
+        builder, words = self.code.builder, self.drawn(output, site, at // ROUNDINGS)
+        bits = [Int(builder, builder.trunc((at >> n).value, BIT)) for n in range(3)]
+        of = [Int(builder, word.value) for word in words]
+        word = bits[1].choose(bits[0].choose(of[3], of[2]), bits[0].choose(of[1], of[0]))
+        return Scalar(builder, (bits[2].choose(word >> 16, word) & 0xFFFF).value)
+
+    def all_bits(self, output, site, at, top=None):
+        """All random bits of a rounding, as a fraction of 1."""
+        top = self.first_bits(output, site, at) if top is None else top
+        given = output, self.code.int(site), at, Int(top.builder, top.value).long(), *self.random
+        return Scalar(top.builder, top.builder.call(self._fraction, [x.value for x in given]))
+
+    def _keep(self, held, state):
+        """An output's state, for the next turn."""
+        for slot, x in held.items():
+            x.set(state[slot].floats() if slot in NUMBERS else state[slot].bits())
 
     def _take_counts(self, state):
         """Out of words that hold three counts."""
@@ -452,6 +521,122 @@ class Threads:
             code.store(found.double(), places["extremes"], output + self.call["outputs"] * number)
 
 
+class InOrder(Threads):
+    """Sums of products one after the other."""
+
+    def __init__(self, what):
+        order = ORDERS[what.order](what.stage.draws)
+        self.stage, self.piece = what.stage, order.subtree
+        self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
+        told = (OVERFLOWED, ROUNDED, SWAMPED) * what.counts
+        noted = (INEXACT, *(what.stage.options if what.stage.draws else what.stage.manner).slots)
+        stage = what.stage
+        self.settles = stage.draws and not (stage.wide or stage.either or stage.single)  # errors are exact, and decide
+        self.slots = tuple(dict.fromkeys((*order.slots, *self.observer.slots, *noted, *told)))
+        super().__init__(what)
+
+    def _turns(self, panels, corner, first, count, outputs, held):
+        """So many turns of a thread's outputs, of panels that begin with product `first`: some written out at a time, the rest one by one."""
+        code, at_once = self.code, ROUNDINGS if self.stage.draws else FOUR
+        with code.loop(count // at_once) as group:
+            self._some(panels, corner, first, group * at_once, at_once, outputs, held)
+        with code.loop(count, count // at_once * at_once) as k:
+            self._some(panels, corner, first, k, 1, outputs, held)
+
+    def _some(self, panels, corner, first, k, count, outputs, held):
+        """So many turns, written out. Those that draw go output by output, as random numbers of one are in registers; what their first 16 bits
+        leave open is done again with all of them."""
+        code, side, kind = self.code, self.sum.side, Turn if count > 1 else Single
+
+        def operands(later):
+            rows = zip("ab", corner, strict=True)
+            return (code.some(panels[which, 0], (k + later) * self.sum.block + at, side) for which, at in rows)
+
+        def step(cell, later, a, b, words):
+            turn = kind(self, a, b, outputs[cell], (first + k, later), words)
+            own = {slot: x.get() for slot, x in held[cell].items()}
+            self.piece.step(arithmetics.careful(self.stage)(turn, self.stage, self.observer, own), own)
+            self._keep(held[cell], own)
+
+        if not self.stage.draws:
+            for later in range(count):
+                a, b = operands(later)
+                for i, j in held:
+                    step((i, j), later, a[i], b[j], {})
+            return
+
+        def steps(cell, settles):
+            words = {"settles": settles}
+            for later in range(count):
+                where = (k + later) * self.sum.block
+                a, b = (
+                    code.load(panels[x, 0], where + at)
+                    for x, at in zip("ab", (corner[0] + cell[0], corner[1] + cell[1]), strict=True)
+                )
+                step(cell, later, a, b, words)
+
+        for cell, state in held.items():
+            before = {slot: x.get() for slot, x in state.items()}
+            state[LEFT_OPEN].set(before[LEFT_OPEN] & 0)
+            steps(cell, False)
+            if self.settles:
+                with code.when(Int(code.builder, (state[LEFT_OPEN].get() < 0).value), rarely=True):
+                    for slot, x in before.items():
+                        state[slot].set(x if slot != LEFT_OPEN else x & 0)
+                    steps(cell, True)
+            state[LEFT_OPEN].set(state[LEFT_OPEN].get() | before[LEFT_OPEN])
+
+
+class Units(Threads):
+    """Sums of a dot-product unit."""
+
+    def __init__(self, what):
+        unit = what.unit
+        self.numbered = Numbers if unit.kind == "pairs" else UnitNumbers
+        self.slots = (VALUE, INEXACT, *(slot for slot in slots_of(unit) if slot != UNSETTLED))  # stores have all bits
+        if what.phased:
+            self._steps = aligned_phases(unit, True)
+        else:
+            self._steps = [exact_unit_step(unit, True) if unit.kind == "exact" else MAKERS[unit.kind](unit, True)]
+        super().__init__(what)
+
+    def _turns(self, panels, corner, first, count, outputs, held):
+        """So many products of all outputs of a thread, whole turns, of panels that begin with product `first`."""
+        code, unit, side, zero = self.code, self.sum.unit, self.sum.side, self.code.everywhere(0.0, self.item)
+        aside = (LEAD, TOTAL, PER_GRID) * self.sum.phased
+        with code.loop(count // unit.group) as turn:
+            columns = [
+                [held[i, j] | {slot: code.variable(zero) for slot in aside} for i in range(side)] for j in range(side)
+            ]
+
+            def run(step, product, turn=turn, columns=columns):
+                for j, states in enumerate(columns):
+                    of_column, at = [outputs[i, j] for i in range(side)], (corner[0], corner[1] + j)
+                    tile = UnitTurn(
+                        self, panels, at, turn * unit.group + product, first // unit.group + turn, of_column
+                    )
+                    self._run(step, tile, states)
+
+            for number, step in enumerate(self._steps):
+                if number in (1, 3):  # of phases, what is done for each product
+                    with code.loop(unit.block) as k:
+                        run(step, k)
+                else:
+                    run(step, 0)
+
+    def _run(self, step, tile, held):
+        """Code of a step, of each output of a column or of all together."""
+        states = [{slot: x.get() for slot, x in of_row.items()} for of_row in held]
+        if getattr(step, "together", False):
+            step(tile, states)
+        else:
+            for row, state in enumerate(states):
+                tile.row = row
+                states[row] = step(tile, row, state)
+        for of_row, state in zip(held, states, strict=True):
+            self._keep(of_row, state)
+
+
 @cache
 def text(what, capability):
     """PTX of a description, for GPUs of a compute capability."""
@@ -460,7 +645,7 @@ def text(what, capability):
     llvm.initialize_all_asmprinters()
     target = llvm.Target.from_triple(TRIPLE)
     machine = target.create_target_machine(cpu="sm_{}{}".format(*known), features=f"+{CAPABILITIES[known]}", opt=3)
-    module = Threads(what).module
+    module = (Units if isinstance(what, ThreadUnit) else InOrder)(what).module
     module.data_layout = str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     parsed.verify()

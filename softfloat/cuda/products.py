@@ -23,6 +23,9 @@ from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING
 from softfloat.kernels.dot_state import FUSED, ROUNDED
 from softfloat.kernels.spec import CARRIER32, CARRIER64, Rule
 
+LEAST_SIDE = 8
+"""Rows and columns of outputs from which on blocks of threads share operands; fewer go output by output."""
+
 
 class Contraction(Protocol):
     """A call of `bits.matmul` or its kind, its options and its accumulator checked."""
@@ -46,8 +49,21 @@ class Contraction(Protocol):
         """What additions did, from arrays whose first axis tells counts, and extremes, apart."""
 
 
-def check_served(planned: Program) -> None:
-    """Refuse sums that are not added one product at a time.
+def one_by_one(planned: Program) -> bool:
+    """Whether products are added one at a time, as the plain kernel adds them."""
+    how = planned.accumulator
+    alone = planned.kind in (FUSED, ROUNDED) and planned.block == 1 and planned.index is None and planned.is_plain
+    apart = how.tree or how.chains > 1 or how.reduction or planned.stores.any() or planned.closes.any()
+    return alone and not apart
+
+
+def _is_grid(planned: Program, layout: Layout) -> bool:
+    """Whether generated kernels add up outputs that lie so: those of units always, others where both sides of a matrix are worth a block."""
+    return not simulated() and (min(layout.rows, layout.columns) >= LEAST_SIDE or not one_by_one(planned))
+
+
+def check_served(planned: Program, begins: bool, counting: bool) -> None:
+    """Refuse sums that no kernel adds up.
 
     Raises
     ------
@@ -57,12 +73,11 @@ def check_served(planned: Program) -> None:
     how = planned.accumulator
     for fmt in (*planned.formats, *(site.format for site in planned.sites.values())):
         refuse_wide(fmt, "fmt", "a sum on a GPU")
-    one_by_one = planned.kind in (FUSED, ROUNDED) and planned.block == 1 and planned.index is None and planned.is_plain
-    apart = how.tree or how.chains > 1 or how.reduction or planned.stores.any() or planned.closes.any()
-    if not one_by_one or apart:
+    if not one_by_one(planned) and (simulated() or generated.way_of(planned, begins, counting) is None):
+        counted = ", counted" * counting
         raise ValueError(
-            f"accumulator must add one product at a time on a GPU, without trees, chains, segments, stores and errors made up for, got {how!r}; "
-            "accepted: fma and mul_add of any format, and others on the CPU: x.cpu()"
+            f"accumulator must add one product at a time on a GPU, or be a unit whose turns have 1 to 32 products, got {how!r}{counted}; "
+            "accepted: fma, mul_add, amp and tensor_core of most formats, uncounted, and others on the CPU: x.cpu()"
         )
     if planned.policy.propagate:
         raise ValueError(
@@ -87,7 +102,7 @@ def _numbers(planned: Program, narrow: bool) -> Numbers:
     stages = [planned.sites.get(site, running) for site in (PRODUCT, RUNNING, RESULT)]
     read = [(x.format, x.rule) for x in stages]
     read += [*zip(planned.formats, planned.reading, strict=True), (planned.partials, planned.entry)]
-    read.append((running.format, Rule()))
+    read.append((planned.partials, Rule()))
     rows = [parameters.numbers(fmt.spec, fmt.spec, rule, carrier) for fmt, rule in read]
     return np.array([x for x, _ in rows]), np.array([x for _, x in rows])
 
@@ -129,10 +144,11 @@ def _sum(
         arrays.flat(counts, np.dtype(np.int64)), arrays.flat(extremes, np.dtype(np.float64)),
     )  # fmt: skip
     known = (widths, *uploaded(_numbers(planned, narrow), arrays.device), key, stream)
-    way = None if layout.rows * layout.columns == 1 or simulated() else generated.way_of(planned)
+    way = generated.way_of(planned, how.addend, how.counting) if _is_grid(planned, layout) else None
     if size and way is not None:
         listing, kept = generated.run(way, planned, how, arrays, (a, b, c), results, layout, known)
-        launch(plain(how, True), size, arrays, a, b, c, *results, listing, tuple(layout), *known)
+        if one_by_one(planned):
+            launch(plain(how, True), size, arrays, a, b, c, *results, listing, tuple(layout), *known)
         del kept  # what kernels were given lives until all are on the stream
     else:
         launch(plain(how, False), size, arrays, a, b, c, *results, where, tuple(layout), *known)
@@ -149,12 +165,12 @@ def _addend(contraction: Contraction, arrays: Arrays, c: Any, shape: Shape) -> A
     return laid_out(arrays, {"c": c}, contraction.accumulator.partials, shape)[0]
 
 
-def _begun(contraction: Contraction, length: int) -> Program:
+def _begun(contraction: Contraction, length: int, begins: bool = False) -> Program:
     """The program of a call, with what it does not do on a GPU refused."""
     refuse(contraction.call)
     planned = contraction.program(length)
     contraction.check_idle(planned)
-    check_served(planned)
+    check_served(planned, begins, contraction.count)
     return planned
 
 
@@ -169,7 +185,7 @@ def vecdot(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
             f"shapes do not fit: a {shapes[0]}, b {shapes[1]}; accepted: (..., k) and (..., k) that broadcast"
         )
     outer, length = shape[:-1], shape[-1]
-    planned = _begun(contraction, length)
+    planned = _begun(contraction, length, c is not None)
     with arrays.current():
         first, second = contraction.formats
         [x], [y] = laid_out(arrays, {"a": a}, first, shape), laid_out(arrays, {"b": b}, second, shape)
@@ -190,7 +206,7 @@ def total(contraction: Contraction, codes: Any, fmt: Format, axis: int | None) -
         one = contraction.formats[1]
         ones = arrays.filled((1,), one.dtype, one.one_code)
         count = math.prod(outer)
-        layout = Layout(count, 1, length, 1, 1, 0, count, 0, 0, 0)
+        layout = Layout(count, count, length, 1, 0, 1, count, 0, 0, 0)
         return _sum(contraction, planned, arrays, outer, (x, ones, None), layout)
 
 
@@ -212,7 +228,7 @@ def matmul(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
             f"shapes do not fit: a {left}, b {right}; accepted: (..., m, k) and (..., k, n) that broadcast"
         )
     shape = (*batch, *((rows,) if len(left) > 1 else ()), *((columns,) if len(right) > 1 else ()))
-    planned = _begun(contraction, length)
+    planned = _begun(contraction, length, c is not None)
     with arrays.current():
         first, second = contraction.formats
         # operands that all products share are there once

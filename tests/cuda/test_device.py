@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from softfloat import bits, cuda
-from softfloat.accumulators import chunked, exact, fma, mul_add, pairwise
+from softfloat.accumulators import amp, chunked, exact, fma, mul_add, pairwise, tensor_core
 from softfloat.formats import Format, check_format
 
 pytestmark = [
@@ -187,6 +187,10 @@ SUMS: dict[str, tuple[str, Any, dict[str, Any]]] = {
     "mul_add, few bits": ("float16", mul_add("float16"), SETTINGS["few bits"]),
     "mul_add of bfloat16": ("bfloat16", mul_add("bfloat16"), SETTINGS["stochastic"]),
     "fma, counted": ("float16", fma("float16"), {"count": True}),
+    "fma of tf32, to odd": ("tfloat32", fma("tfloat32"), {"rounding": "to_odd", "overflow": "saturate"}),
+    "mul_add of bfloat16, up": ("bfloat16", mul_add("bfloat16"), {"rounding": "toward_positive", "count": True}),
+    "fma of e5m2, stochastic, counted": ("float8_e5m2", fma("float8_e5m2"), SETTINGS["stochastic"] | {"count": True}),
+    "mul_add of float32, a coin": ("float32", mul_add("float32"), {"rounding": "up_or_down", "seed": 2}),
 }
 
 
@@ -199,6 +203,36 @@ def test_matrix_products(case: str, codes: Callable[..., Codes], send: Send) -> 
     fmt, (m, k, n) = check_format(name), (5, 11, 3) if simulated() else (37, 150, 41)
     a, b = codes(fmt, (2, m, k), 1), codes(fmt, (k, n), 2)
     agree(bits.matmul(send(a), send(b), fmt, how, **options), bits.matmul(a, b, fmt, how, **options))
+
+
+UNITS: dict[str, tuple[str, Any, dict[str, Any]]] = {
+    "amp": ("float16", amp("float16"), NEAREST),
+    "amp, stochastic": ("float16", amp("float16"), SETTINGS["stochastic"]),
+    "amp, toward zero": ("float16", amp("float16"), {"rounding": "toward_zero", "flags": "any"}),
+    "H100": ("float16", tensor_core("H100", "float16"), NEAREST),
+    "H100 of e4m3": ("float8_e4m3fn", tensor_core("H100", "float8_e4m3fn"), NEAREST),
+    "H100 of tf32": ("tfloat32", tensor_core("H100", "tfloat32"), NEAREST),
+    "A100": ("bfloat16", tensor_core("A100", "bfloat16"), NEAREST),
+    "V100": ("float16", tensor_core("V100", "float16"), NEAREST),
+}
+
+
+@pytest.mark.skipif(simulated(), reason="the simulator has no kernels of units")
+@pytest.mark.parametrize("begins", [False, True], ids=["from zero", "from c"])
+@pytest.mark.parametrize("codes", [small_codes, tiny_codes], ids=["near 1", "tiny"])
+@pytest.mark.parametrize("case", UNITS)
+def test_units(case: str, codes: Callable[..., Codes], begins: bool, send: Send) -> None:
+    name, how, options = UNITS[case]
+    fmt = check_format(name)
+    a, b = codes(fmt, (2, 37, 150), 1), codes(fmt, (150, 41), 2)
+    c = small_codes(how.partials, (2, 37, 41), 3) if begins else None
+    sent = None if c is None else send(c)
+    agree(bits.matmul(send(a), send(b), fmt, how, sent, **options), bits.matmul(a, b, fmt, how, c, **options))
+    rows = small_codes(fmt, (6, 40), 4)
+    agree(bits.vecdot(send(rows), send(rows), fmt, how, **options), bits.vecdot(rows, rows, fmt, how, **options))
+    a[0, 3, 7] = fmt.spec.nan_first if not fmt.infinities else fmt.max_code + 1
+    with pytest.raises(ValueError, match=r"must be finite on a GPU.*on the CPU, x.cpu\(\)"):
+        bits.matmul(send(a), send(b), fmt, how, sent, **options)
 
 
 @pytest.mark.parametrize("case", ["fma", "fma, stochastic"])

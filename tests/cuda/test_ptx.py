@@ -19,8 +19,13 @@ from softfloat.kernels.loops import OPERATIONS  # noqa: E402
 from softfloat.kernels.sums import threads  # noqa: E402
 from softfloat.kernels.sums.description import Stage  # noqa: E402
 
+from softfloat.accumulators import amp, tensor_core  # noqa: E402
 from softfloat.cuda import elementwise, generated, plain  # noqa: E402
 from softfloat.cuda.plain import Sum, Turn  # noqa: E402
+from softfloat.engine.programs import program  # noqa: E402
+from softfloat.engine.unit_ways import UnitWay  # noqa: E402
+from softfloat.environments import Rounding, Settings  # noqa: E402
+from softfloat.formats import check_format  # noqa: E402
 
 pytestmark = pytest.mark.skipif(compiling.simulated(), reason="the simulator compiles nothing")
 
@@ -113,19 +118,19 @@ def test_plain_sums(how: Sum, listed: bool, capability: tuple[int, int]) -> None
 def test_what_goes_in_and_out(how: Sum) -> None:
     integer, number = real(how.wide)
     numbers, octets, code = (line(integer, 2), line(number, 2)), line(types.uint8), line(types.uint16)
-    sizes = (
-        types.UniTuple(types.int64, 3),
-        types.UniTuple(types.int64, 3),
-        PAIR,
-        types.int64,
-        types.float64,
-        types.float64,
-    )
-    check(generated.entering().ptx(types.void(code, line(types.float32), octets, *sizes, *numbers), (9, 0)))
+    three, reals = types.UniTuple(types.int64, 3), types.UniTuple(types.float64, 2)
+    for planes, carrier in ((1, types.float32), (2, types.float64)):
+        lines = code, line(carrier), octets
+        text = generated.entering(planes).ptx(
+            types.void(*lines, three, three, PAIR, types.int64, reals, reals, *numbers), (9, 0)
+        )
+        check(text)
     results = code, octets if how.each else line(types.int32), line(types.int64)
     tail = LAYOUT, WIDTHS, *numbers, types.uint64, types.uint64
     marks = types.UniTuple(octets, 3)
-    text = generated.leaving(how, True).ptx(types.void(line(types.float32), octets, marks, *results, *tail), (9, 0))
+    text = generated.leaving(how, False, True).ptx(
+        types.void(line(types.float32), octets, marks, *results, *tail), (9, 0)
+    )
     check(text)
 
 
@@ -146,6 +151,27 @@ def test_generated_sums(name: str, counts: bool, capability: tuple[int, int]) ->
     text = threads.text(threads.ThreadSum(name.split()[0], GENERATED[name], counts, True), capability)
     check(text.replace(" .func", ""))
     assert f".target sm_{capability[0]}{capability[1]}" in text
+    assert ".local" not in text
+
+
+UNITS = {
+    "amp": (amp("float16"), "float16", {}),
+    "amp drawn": (amp("float16"), "float16", {"rounding": Rounding.STOCHASTIC, "seed": 1}),
+    "H100": (tensor_core("H100", "float16"), "float16", {}),
+    "H100 of e4m3": (tensor_core("H100", "float8_e4m3fn"), "float8_e4m3fn", {}),
+    "V100": (tensor_core("V100", "float16"), "float16", {}),
+}
+
+
+@pytest.mark.parametrize("name", UNITS)
+def test_generated_units(name: str) -> None:
+    how, fmt, options = UNITS[name]
+    read = check_format(fmt)
+    planned = program(how, read, read, how.partials, Settings(**options), 64)
+    way = generated.way_of(planned, False, False)
+    assert isinstance(way, UnitWay)
+    text = threads.text(generated.described(way, False, False), (9, 0))
+    check(text.replace(" .func", ""))
     assert ".local" not in text
 
 
