@@ -80,9 +80,9 @@ INSIDE = {
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
     "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
     "vectors.corners vectors.error_reports vectors.headings | vectors.dots | vectors.block_rows | vectors.distributions | "
-    "vectors.streams | vectors.levels | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
-    "strategies | verdicts.cause | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
-    "verdicts.causes | verdicts.diagnosis | verdicts.regions | verdicts.check | hardware.features hardware.instructions "
+    "vectors.streams | vectors.levels vectors.text | vectors.archives | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
+    "strategies | verdicts.cause verdicts.comparisons | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
+    "verdicts.causes | verdicts.diagnosis | verdicts.regions | verdicts.reports | verdicts.check | hardware.features hardware.instructions "
     "hardware.ptx | hardware.table hardware.cuda hardware.tiles | hardware.operands | hardware.model | "
     "identification.probes identification.scales | identification.structures | identification.units",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "
