@@ -66,7 +66,7 @@ INSIDE = {
     "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "
     "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
     "functions.named blocks.quantization | processors scalars",
-    "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation | functions | sums | "
+    "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation handlers | functions order | sums | "
     "products statistics | namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",

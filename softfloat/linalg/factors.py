@@ -13,7 +13,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.arrays.functions import as_soft
+from softfloat.arrays.handlers import as_soft
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, from_codes
 from softfloat.checks import check_choice, check_switch

@@ -10,14 +10,12 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.functions import (
+from softfloat.arrays.handlers import (
     ABSENT,
     as_soft,
     implements,
     keeping,
     laid_out,
-    max_,
-    min_,
     named,
     paired,
     placed,
@@ -27,6 +25,7 @@ from softfloat.arrays.functions import (
 )
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import common_format
+from softfloat.arrays.order import max_, min_
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
 from softfloat.engine import Codes

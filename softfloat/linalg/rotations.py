@@ -75,7 +75,8 @@ def _turned(
             return p[wanted], q[wanted], 0.0
         cosines = np.abs(d[wanted]) / np.sqrt(b[wanted] * c[wanted])
     p, q = p[wanted], q[wanted]
-    s, tau = _angles(*(x[wanted] for x in products), steps)
+    pp, qq, pq = (x[wanted] for x in products)
+    s, tau = _angles(pp, qq, pq, steps)
     for x in across:
         x[p], x[q] = _rotated(x[p], x[q], s, tau, steps)
     return p, q, float(np.max(cosines))
