@@ -78,7 +78,7 @@ INSIDE = {
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
+    "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.exact_numbers | vectors.block_operations | vectors.operations | "
     "vectors.corners vectors.error_reports vectors.headings | vectors.dots | vectors.block_rows | vectors.distributions | "
     "vectors.streams | vectors.levels vectors.text | vectors.archives | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
     "strategies | verdicts.cause verdicts.comparisons | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
