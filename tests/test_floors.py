@@ -55,7 +55,7 @@ INSIDE = {
     "counted_units paired sums.arithmetics | sums.loop | counted_lines entries inlined stacked sums.in_order sums.trees sums.units | "
     "exported sums.target | sums.calls | batches",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
-    "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
+    "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
