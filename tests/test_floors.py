@@ -71,7 +71,7 @@ INSIDE = {
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
-    "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
+    "display": "drawing measures numbers orders summation | figures saving graphs inspection | blocks tables | block_exploration | "
     "exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts numerics | library",
