@@ -174,7 +174,8 @@ def formats() -> None:
     ]
     text = [
         "# Formats",
-        "Every named format. `softfloat.Format(name, exponent_bits=..., mantissa_bits=...)` makes any other of up to 24 bits of precision.",
+        "Every named format that is not wide. `softfloat.Format(name, exponent_bits=..., mantissa_bits=...)` makes any other; "
+        "[formats up to float64](../../howto/own_format.md#up-to-float64) are wide, and not everything serves them.",
         table(["format", "layout", "largest", "smallest normal", "spacing above 1"], rows),
         "## Block formats",
         "Elements that share a scale; [what the scale rules do](../../blocks.md).",

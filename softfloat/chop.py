@@ -353,12 +353,8 @@ class Chop:
             if not is_integer(value) or not low <= value <= high:
                 raise ValueError(f"{name} must be an integer from {low} to {high}, got {value!r}")
         mode = mode_of("rmode", rmode, PYCHOP_MODES, {})
-        self.exp_bits, self.sig_bits, self.rmode, self.subnormal = (
-            int(exp_bits),
-            int(sig_bits),
-            int(rmode),
-            bool(subnormal),
-        )
+        self.exp_bits, self.sig_bits = int(exp_bits), int(sig_bits)
+        self.rmode, self.subnormal = int(rmode), bool(subnormal)
         self.chunk_size, self.random_state, self.verbose = chunk_size, check_seed("random_state", random_state), verbose
         number = next(number for number, found in MODES.items() if found is mode)
         self._options = Options(

@@ -35,7 +35,8 @@ CARRIER_P, CARRIER_EMIN, CARRIER_EMAX = 53, -1022, 1023
 SINGLE_P, SINGLE_EMIN, SINGLE_EMAX = 24, -126, 127
 EXACT = 1 << 53
 """Integers up to which are float64."""
-SMALL = 1 << 12
+SMALL = 1 << 17
+"""Numbers that are too many for one thread."""
 CALL = ("stream", "position", "random_bits")
 OPTIONS = (*(name for name in OWN_ROWS if name not in ("replica", "replica_identical", "converts_subnormals")), *CALL)
 PLACED = {"position", "random_bits"}

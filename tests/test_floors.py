@@ -55,7 +55,7 @@ INSIDE = {
     "counted_units paired sums.arithmetics | sums.loop | counted_lines entries inlined stacked sums.in_order sums.threads sums.trees sums.units | "
     "exported sums.target | sums.calls | batches",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
-    "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
+    "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
@@ -66,23 +66,23 @@ INSIDE = {
     "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "
     "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
     "functions.named blocks.quantization | processors scalars",
-    "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation | functions | sums | "
+    "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation handlers | functions order | sums | "
     "products statistics | namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
     "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
-    "display": "drawing measures numbers orders summation | figures graphs inspection | blocks tables | block_exploration | "
+    "display": "drawing measures numbers orders summation | figures saving graphs inspection | blocks tables | block_exploration | "
     "exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",
     "export": "functions targets | headers | scripts numerics | library",
     "experiments": "choices exact overflow quantisation scaling truncation underflow | accumulation squares swamping training | published | claims "
     "random_bits | figures numerics",
     "dask": "following schedulers | blocks sweeps | collections counting | products storage | convolutions functions",
-    "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.block_operations | vectors.operations | "
+    "testing": "assertions plugin | vectors.columns vectors.expressions | vectors.exact_numbers | vectors.block_operations | vectors.operations | "
     "vectors.corners vectors.error_reports vectors.headings | vectors.dots | vectors.block_rows | vectors.distributions | "
-    "vectors.streams | vectors.levels | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
-    "strategies | verdicts.cause | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
-    "verdicts.causes | verdicts.diagnosis | verdicts.regions | verdicts.check | hardware.features hardware.instructions "
+    "vectors.streams | vectors.levels vectors.text | vectors.archives | vectors.files vectors.measures | vectors.block_measures | vectors.coverage | "
+    "strategies | verdicts.cause verdicts.comparisons | verdicts.block_causes verdicts.likeness verdicts.plain_units verdicts.sum_causes | "
+    "verdicts.causes | verdicts.diagnosis | verdicts.regions | verdicts.reports | verdicts.check | hardware.features hardware.instructions "
     "hardware.ptx | hardware.table hardware.cuda hardware.tiles | hardware.operands | hardware.model | "
     "identification.probes identification.scales | identification.structures | identification.units",
     "onnx": "behaviours scopes tensors | graphs unit weights | reports table | elementwise moves products rewriting | casts colours stages | "

@@ -305,3 +305,11 @@ def test_strategies_are_offered_where_the_page_says() -> None:
     assert (codes, matrices, near_ties) == (strategies.codes, strategies.matrices, strategies.near_ties)
     offered = {name for name in strategies.__all__ if getattr(softfloat.testing, name) is getattr(strategies, name)}
     assert set(strategies.__all__) - offered == {"edges"}  # of formats, where operands are drawn
+
+
+def test_the_map_of_the_house_is_short() -> None:
+    page = (CHECKOUT / "ARCHITECTURE.md").read_text(encoding="utf-8")
+    assert len(page.splitlines()) <= 120
+    trips = page.partition("## Six trips\n\n")[2].partition("\n\n## ")[0].split("\n\n")
+    assert len(trips) == 6
+    assert max(len(trip.splitlines()) for trip in trips) <= 8

@@ -278,6 +278,18 @@ def test_random_numbers_are_those_of_codes() -> None:
     assert (found == wanted).all()
 
 
+@pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
+def test_settled_calls_have_the_bits_and_flags_of_others(mode: str) -> None:
+    """Arrays that one thread rounds are settled beforehand, unless `out` is named."""
+    x = np.random.default_rng(5).normal(size=70_000)
+    with softfloat.environment(rounding=mode, seed=3) as settled:
+        found = softfloat.round(x, "float16")
+    with softfloat.environment(rounding=mode, seed=3) as other:
+        expected = softfloat.round(x, "float16", out=np.empty_like(x))
+    assert np.array_equal(found, expected)
+    assert settled.status.flags == other.status.flags
+
+
 def test_streams_go_on_unless_a_seed_is_named() -> None:
     x = np.full(64, 0.1)
     with softfloat.environment(rounding="stochastic", seed=1):

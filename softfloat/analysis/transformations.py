@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.functions import paired
+from softfloat.arrays.handlers import paired
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.softarray import SoftArray
 from softfloat.engine import Codes

@@ -9,15 +9,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.functions import (
-    arranged,
-    implements,
-    named,
-    paired,
-    placed,
-    refuse,
-    relocated,
-)
+from softfloat.arrays.handlers import arranged, implements, named, paired, placed, refuse, relocated
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import coerced, common_format
 from softfloat.arrays.softarray import SoftArray

@@ -13,7 +13,8 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.arrays.creation import full_like
-from softfloat.arrays.functions import (
+from softfloat.arrays.functions import nan_to_num
+from softfloat.arrays.handlers import (
     ABSENT,
     Handler,
     as_soft,
@@ -22,16 +23,15 @@ from softfloat.arrays.functions import (
     implements,
     keeping,
     laid_out,
-    nan_to_num,
     placed,
     refuse,
     relocated,
     restored,
-    sort,
     truth,
 )
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import coerced, common_format
+from softfloat.arrays.order import sort
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import cumprod, cumsum, dots_of, prod, product_of, quotient, sum_, total
 from softfloat.engine import Codes

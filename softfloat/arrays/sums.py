@@ -17,7 +17,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.accumulators import Accumulator, fma, mul_add
 from softfloat.arrays.creation import full_like, ones_like, zeros_like
-from softfloat.arrays.functions import (
+from softfloat.arrays.handlers import (
     ABSENT,
     Handler,
     arranged,
@@ -34,10 +34,10 @@ from softfloat.arrays.functions import (
     refuse,
     relocated,
     restored,
-    searchsorted,
 )
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import common_format
+from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
 from softfloat.engine import Codes, folds
 from softfloat.environments import WATCHES, current_environment

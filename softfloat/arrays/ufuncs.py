@@ -16,10 +16,11 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits, engine
-from softfloat.arrays import functions, sums
+from softfloat.arrays import handlers, sums
 from softfloat.arrays.held import FUNCTIONS, UFUNCS, directed, evaluated, wrapped
 from softfloat.arrays.operands import coerced, common_format, one_of
 from softfloat.arrays.operators import run_drawn, straight, straight_unary
+from softfloat.arrays.order import ranks
 from softfloat.arrays.readers import drawing
 from softfloat.arrays.softarray import SoftArray
 from softfloat.bits.arithmetic import reciprocal
@@ -136,7 +137,7 @@ def _heaviside(name: str, fmt: Format, x: Codes, at_zero: Codes) -> Any:
 
 def _nextafter(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
     up, down = evaluated(name, bits.next_up, x, fmt), evaluated(name, bits.next_down, x, fmt)
-    order = np.sign(functions.ranks(np.asarray(y), fmt) - functions.ranks(np.asarray(x), fmt))
+    order = np.sign(ranks(np.asarray(y), fmt) - ranks(np.asarray(x), fmt))
     same = bits.eq(x, y, fmt)[0]
     found = np.where(same, y, np.where(order > 0, up, down))
     first, second = bits.isnan(x, fmt), bits.isnan(y, fmt)
@@ -209,12 +210,12 @@ def _dots(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
 
 
 def _matvec(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    with functions.relocated(lambda index: index[:-1]):
+    with handlers.relocated(lambda index: index[:-1]):
         return sums.product_of(x, y[..., None], fmt, name)[..., 0]
 
 
 def _vecmat(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
-    with functions.relocated(lambda index: (*index[:-2], index[-1])):
+    with handlers.relocated(lambda index: (*index[:-2], index[-1])):
         return sums.product_of(x[..., None, :], y, fmt, name)[..., 0, :]
 
 
@@ -391,12 +392,12 @@ def _masked(ufunc: np.ufunc, codes: list[Any], outs: Sequence[Any], where: Any, 
     entry, name = ENTRIES[ufunc], ufunc.__name__
     if ufunc in PRODUCTS:
         raise TypeError(f"numpy.{name} takes no where=")
-    mask = functions.truth(where)
+    mask = handlers.truth(where)
     shapes = [np.shape(x) for x in [*codes, mask, *(x for x in outs if x is not None)]]
     shape = np.broadcast_shapes(*shapes)
     mask = np.broadcast_to(mask, shape)
     chosen = [np.broadcast_to(x, shape)[mask] for x in codes]
-    with functions.relocated(lambda index: tuple(np.argwhere(mask)[index].tolist()), name=name):
+    with handlers.relocated(lambda index: tuple(np.argwhere(mask)[index].tolist()), name=name):
         results = entry.compute(name, fmt, *chosen)
     found = []
     for i, (is_codes, result) in enumerate(
@@ -448,25 +449,25 @@ def _reduce(
 ) -> Any:
     if ufunc in (np.logical_and, np.logical_or):
         over: Any = ufunc.reduce
-        return functions.placed(
-            over(functions.truth(array), axis, dtype, None, keepdims, **keywords), out, ufunc.__name__
+        return handlers.placed(
+            over(handlers.truth(array), axis, dtype, None, keepdims, **keywords), out, ufunc.__name__
         )
     if ufunc in REDUCTIONS:
         if dtype is not None and isinstance(array, SoftArray):
-            functions.check_dtype(f"{ufunc.__name__}.reduce", dtype, array.format)
+            handlers.check_dtype(f"{ufunc.__name__}.reduce", dtype, array.format)
         return FUNCTIONS[REDUCTIONS[ufunc]](array, axis=axis, out=out, keepdims=keepdims, **keywords)
     name = f"{ufunc.__name__}.reduce"
     step = _steps(ufunc, array, "reduce")
-    functions.check_dtype(name, dtype, array.format)
+    handlers.check_dtype(name, dtype, array.format)
     initial = keywords.pop("initial", None)
-    functions.refuse(name, **keywords)
-    codes, kept = functions.laid_out(array.codes, axis)
-    codes = functions.begun(codes, initial, array.format, name)
+    handlers.refuse(name, **keywords)
+    codes, kept = handlers.laid_out(array.codes, axis)
+    codes = handlers.begun(codes, initial, array.format, name)
     if not codes.shape[-1]:
         raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
-    with functions.keeping(codes, kept, keepdims):
+    with handlers.keeping(codes, kept, keepdims):
         found = sums.folded(codes, step, False)
-    return functions.placed(functions.restored(found, kept, keepdims, array.format), out, name)
+    return handlers.placed(handlers.restored(found, kept, keepdims, array.format), out, name)
 
 
 def _accumulate(ufunc: np.ufunc, array: Any, axis: Any = 0, dtype: Any = None, out: Any = None) -> Any:
@@ -488,13 +489,13 @@ def _reduceat(ufunc: np.ufunc, array: Any, indices: Any, axis: int = 0, dtype: A
     before, starts = axis % array.ndim, np.array(indices, np.int64)
     lengths = np.maximum(np.append(starts, len(lanes))[1:] - starts, 1)
     found = np.empty((len(indices), *lanes.shape[1:]), array.format.dtype)
-    for length, places in functions.alike(lengths):
+    for length, places in handlers.alike(lengths):
         spans = lanes[starts[places, np.newaxis] + np.arange(length)]
-        with functions.relocated(
+        with handlers.relocated(
             lambda index, at: (*index[1 : before + 1], int(at[index[0]]), *index[before + 1 :]), places
         ):
             found[places] = _reduce(ufunc, spans, 1, dtype=dtype).codes
-    return functions.placed(wrapped(np.moveaxis(found, 0, axis), array.format), out, name)
+    return handlers.placed(wrapped(np.moveaxis(found, 0, axis), array.format), out, name)
 
 
 def _outer(ufunc: np.ufunc, a: Any, b: Any, **keywords: Any) -> Any:
@@ -523,7 +524,7 @@ def _at(ufunc: np.ufunc, array: Any, indices: Any, *operands: Any) -> None:
     shared = np.may_share_memory(codes, array.codes)
     for k in range(int(turn.max(initial=-1)) + 1):
         now = turn == k
-        with functions.relocated(functions.unravelled, flat[now], array.shape, name=name):
+        with handlers.relocated(handlers.unravelled, flat[now], array.shape, name=name):
             codes[flat[now]] = entry.compute(name, fmt, codes[flat[now]], *(x[now] for x in others))
     if not shared:
         array.codes[...] = codes.reshape(array.shape)

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.table import Table
     from rich.text import Text
 
-    from softfloat.testing.verdicts.check import Decoded, Mismatch, Report
+    from softfloat.testing.verdicts.reports import Decoded, Mismatch, Report
 
 __all__ = ["add_parsers", "junit", "render_report"]
 

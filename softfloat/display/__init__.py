@@ -1,17 +1,7 @@
 """Numbers, formats and arrays as text, tables and figures. `softfloat.experiments.figures` draws experiments."""
 
 from softfloat.display.blocks import BlockInspection, inspect_block
-from softfloat.display.figures import (
-    PLOT_SUFFIXES,
-    check_plot_folder,
-    check_plot_path,
-    exponent_histogram,
-    function_error,
-    number_line,
-    save,
-    spacing,
-    staircase,
-)
+from softfloat.display.figures import exponent_histogram, function_error, number_line, spacing, staircase
 from softfloat.display.graphs import coloured_graph
 from softfloat.display.inspection import (
     Inspection,
@@ -34,6 +24,7 @@ from softfloat.display.measures import (
 )
 from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
 from softfloat.display.orders import SummationOrder, summation_order
+from softfloat.display.saving import PLOT_SUFFIXES, check_plot_folder, check_plot_path, save
 from softfloat.display.tables import ValueRow, ValueTable, value_table
 from softfloat.display.widgets import explorer
 

@@ -11,10 +11,8 @@ colour vision, and lines differ in dash or marker too. matplotlib is imported by
 from __future__ import annotations
 
 import math
-import os
 from collections.abc import Callable, Iterable, Sequence
 from itertools import pairwise
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,7 +37,6 @@ from softfloat.display.drawing import (
     percent_text,
     plain_axes,
     power_text,
-    require_matplotlib,
 )
 from softfloat.display.measures import (
     KINDS,
@@ -58,7 +55,6 @@ from softfloat.display.measures import (
     window,
 )
 from softfloat.environments import Rounding, as_rounding
-from softfloat.files import replacing
 from softfloat.formats import Format, check_format
 from softfloat.markup import general, grouped
 
@@ -66,20 +62,13 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 __all__ = [
-    "PLOT_SUFFIXES",
-    "check_plot_folder",
-    "check_plot_path",
     "exponent_histogram",
     "function_error",
     "number_line",
-    "save",
     "spacing",
     "staircase",
 ]
 
-
-PLOT_SUFFIXES = (".png", ".svg", ".pdf")
-"""File types that figures are written as."""
 
 HATCHED = {"facecolor": "#F4F4F4", "edgecolor": "#B0B0B0", "hatch": "///", "linewidth": 0, "zorder": 1}
 LOST = "infinity or NaN"
@@ -165,71 +154,6 @@ def _reach(formats: Sequence[Format]) -> tuple[float, float]:
     """From the smallest positive to the largest number of formats; those of 8 exponent bits would leave no room to others."""
     found = [fmt for fmt in formats if fmt.exponent_bits < 8] or formats
     return min(fmt.smallest_subnormal for fmt in found), max(fmt.max for fmt in found)
-
-
-# -- files -----------------------------------------------------------------------------------------------------------
-
-
-def check_plot_path(path: str | os.PathLike[str]) -> Path:
-    """The path of a plot, if one can be written there; checked before the work, not after.
-
-    Raises
-    ------
-    ValueError
-        For an unknown suffix.
-    OSError
-        If the folder does not exist or cannot be written to, or the path is a folder.
-    ImportError
-        If matplotlib is missing, naming how to install it.
-    """
-    path = Path(path)
-    if path.suffix.lower() not in PLOT_SUFFIXES:
-        raise ValueError(
-            f"cannot write a plot as {path.suffix or 'a file without suffix'!r}; accepted: {', '.join(PLOT_SUFFIXES)}"
-        )
-    if path.is_dir():
-        raise IsADirectoryError(f"cannot write the plot to {path}: it is a folder")
-    if not path.parent.is_dir():
-        raise FileNotFoundError(f"cannot write the plot to {path}: there is no folder {path.parent}")
-    if not os.access(path.parent, os.W_OK):
-        raise PermissionError(f"cannot write the plot to {path}: the folder {path.parent} is not writable")
-    require_matplotlib()
-    return path
-
-
-def check_plot_folder(path: str | os.PathLike[str]) -> Path:
-    """A folder for plots, made if it is not there; checked before the work, not after.
-
-    Raises
-    ------
-    OSError, ImportError
-        As `check_plot_path` does for files in it.
-    """
-    path = Path(path)
-    require_matplotlib()
-    path.mkdir(exist_ok=True)
-    check_plot_path(path / "figure.png")
-    return path
-
-
-def save(figure: Figure, path: str | os.PathLike[str]) -> Path:
-    """Write a figure; a file that is there is replaced once the new one is complete.
-
-    Parameters
-    ----------
-    figure : matplotlib Figure
-    path : path
-        Ends in .png, .svg or .pdf.
-
-    Raises
-    ------
-    ValueError, OSError, ImportError
-        As `check_plot_path` does.
-    """
-    path = check_plot_path(path)
-    with replacing(path) as file:
-        figure.savefig(file, format=path.suffix[1:].lower())
-    return path
 
 
 # -- number line -----------------------------------------------------------------------------------------------------

@@ -34,7 +34,7 @@ from softfloat.experiments.scaling import Scaling, loss_scaling
 from softfloat.experiments.squares import Variance, variance
 from softfloat.experiments.swamping import RunningSum, Spread, running_sum, spread, sums_across, walk_moments
 from softfloat.experiments.training import Training, train, train_scaled
-from softfloat.experiments.truncation import Truncation, TruncationCase, software_half, truncation, truncation_cases
+from softfloat.experiments.truncation import Truncation, software_half, truncation
 from softfloat.experiments.underflow import UnderflowCase, underflow_cases, underflow_threshold
 
 __all__ = [
@@ -56,7 +56,6 @@ __all__ = [
     "SumError",
     "Training",
     "Truncation",
-    "TruncationCase",
     "UnderflowCase",
     "Variance",
     "Verdict",
@@ -82,7 +81,6 @@ __all__ = [
     "train_scaled",
     "traps_that_stop",
     "truncation",
-    "truncation_cases",
     "underflow_cases",
     "underflow_threshold",
     "variance",

@@ -20,7 +20,7 @@ from softfloat.checks import check_count, check_seed
 from softfloat.environments import Environment
 from softfloat.formats import float16, float32
 
-__all__ = ["Truncation", "TruncationCase", "software_half", "truncation", "truncation_cases"]
+__all__ = ["Truncation", "software_half", "truncation"]
 
 
 def software_half(codes: Any) -> Any:
@@ -50,42 +50,6 @@ def software_half(codes: Any) -> Any:
     infinity = np.uint16(0x7C00)
     made = np.where(magnitude > largest, sign | infinity, rounded)
     return np.where(magnitude > 0x7F800000, sign | infinity | payload, made).astype(np.uint16)[()]
-
-
-@dataclass(frozen=True)
-class TruncationCase:
-    """A float32 number converted both ways.
-
-    Attributes
-    ----------
-    description : str
-    number : float
-    software, nearest : float
-        By Paddle's software, and to nearest even.
-    """
-
-    description: str
-    number: float
-    software: float
-    nearest: float
-
-
-def truncation_cases() -> tuple[TruncationCase, ...]:
-    """Numbers on which the two differ: within the normal range, at its end, below its beginning."""
-    numbers = {
-        "0.3": 0.3,
-        "1 - 2^-24, the last float32 below 1": 1 - 2.0**-24,
-        "65504.01, nearest to the largest half": 65504.01,
-        "65519.99, which still rounds to it": 65519.99,
-        "2^-24 - 2^-48, below the smallest half": 2.0**-24 - 2.0**-48,
-        "1.99 * 2^-24": 1.99 * 2.0**-24,
-    }
-    sources = np.array(list(numbers.values()), np.float32)
-    software, nearest = _both(sources)
-    return tuple(
-        TruncationCase(name, float(x), float(y), float(z))
-        for name, x, y, z in zip(numbers, sources, software, nearest, strict=True)
-    )
 
 
 @dataclass(frozen=True)

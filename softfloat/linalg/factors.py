@@ -13,12 +13,12 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator
-from softfloat.arrays.functions import as_soft
+from softfloat.arrays.handlers import as_soft
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, from_codes
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
-from softfloat.linalg.steps import Raised, Steps, check_matrix, spread
+from softfloat.linalg.steps import Raised, Steps, check_matrix, identity, spread
 from softfloat.status import Flags
 
 __all__ = ["LDL", "LU", "ldl", "lu", "solve_triangular"]
@@ -514,8 +514,7 @@ def householder(a: Codes, steps: Steps) -> list[Reflector]:
 
 def orthogonal(reflectors: list[Reflector], m: int, columns: int, steps: Steps) -> Codes:
     """The first columns of the product of reflectors, which are applied to those of the identity from the last on."""
-    q = np.zeros((m, columns), steps.fmt.dtype)
-    np.fill_diagonal(q, steps.fmt.one_code)
+    q = identity(m, steps, columns)
     for k in reversed(range(min(len(reflectors), columns))):
         reflect(q[k:, k:], reflectors[k], steps)
     return q

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import math
+from collections import namedtuple
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.functions import (
+from softfloat.arrays.handlers import (
     ABSENT,
     as_soft,
     implements,
     keeping,
     laid_out,
-    max_,
-    min_,
     named,
     paired,
     placed,
@@ -26,42 +25,21 @@ from softfloat.arrays.functions import (
 )
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import common_format
+from softfloat.arrays.order import max_, min_
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
 from softfloat.engine import Codes
 from softfloat.linalg import factors, rotations
-from softfloat.linalg.steps import Steps
+from softfloat.linalg.steps import Steps, identity
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
 
 
-class QRResult(NamedTuple):
-    """Factors of `numpy.linalg.qr`."""
-
-    Q: SoftArray
-    R: SoftArray
-
-
-class EighResult(NamedTuple):
-    """What `numpy.linalg.eigh` finds."""
-
-    eigenvalues: SoftArray
-    eigenvectors: SoftArray
-
-
-class SVDResult(NamedTuple):
-    """Factors of `numpy.linalg.svd`."""
-
-    U: SoftArray
-    S: SoftArray
-    Vh: SoftArray
-
-
-class SlogdetResult(NamedTuple):
-    """What `numpy.linalg.slogdet` finds."""
-
-    sign: SoftArray
-    logabsdet: SoftArray
+QRResult = namedtuple("QRResult", "Q R")
+EighResult = namedtuple("EighResult", "eigenvalues eigenvectors")
+SVDResult = namedtuple("SVDResult", "U S Vh")
+SlogdetResult = namedtuple("SlogdetResult", "sign logabsdet")
+"""Of SoftArrays, with NumPy's names."""
 
 
 # -- stacks ------------------------------------------------------------------------------------------------------------
@@ -124,18 +102,13 @@ def solve(a: Any, b: Any) -> SoftArray:
 @implements(np.linalg.inv)
 def inv(a: SoftArray) -> SoftArray:
     """The solution of a x = 1, column by column."""
-
-    def inverse(x: Codes, steps: Steps) -> tuple[Codes]:
-        return _solved(x, steps, rotations.identity(len(x), steps))
-
-    return _each(inverse, "inv", a, square=True)[0]
+    return _each(lambda x, steps: _solved(x, steps, identity(len(x), steps)), "inv", a, square=True)[0]
 
 
 def _diagonal(x: Codes, steps: Steps) -> tuple[Codes, Codes]:
     """Of U, and the sign of the exchanges."""
     codes, rows = _factored(x, steps)
-    even = factors.even(rows)
-    return np.diag(codes).copy(), np.asarray(1 if even else -1, np.int8)
+    return np.diag(codes).copy(), np.asarray(1 if factors.even(rows) else -1, np.int8)
 
 
 @implements(np.linalg.det)
@@ -321,31 +294,29 @@ def qr(a: SoftArray, mode: str = "reduced") -> Any:
     return found[0] if mode == "r" else QRResult(*found)
 
 
-def _symmetric(x: Codes, uplo: str) -> Codes:
-    if uplo.upper() not in ("L", "U"):
-        raise ValueError(f"UPLO must be 'L' or 'U', got {uplo!r}")
-    low = np.tri(len(x), dtype=bool)
-    return np.where(low if uplo.upper() == "L" else low.T, x, x.T)
+def _eigen(name: str, a: SoftArray, uplo: str, vectors: bool) -> Any:
+    """Eigenvalues, and eigenvectors if they are asked for, of what lies on one side of the diagonal."""
+
+    def found(x: Codes, steps: Steps) -> tuple[Codes, ...]:
+        if uplo.upper() not in ("L", "U"):
+            raise ValueError(f"UPLO must be 'L' or 'U', got {uplo!r}")
+        low = np.tri(len(x), dtype=bool)
+        whole = np.where(low if uplo.upper() == "L" else low.T, x, x.T)
+        return rotations.eigen(whole, steps, vectors)[: 1 + vectors]
+
+    return _each(found, name, a, square=True)
 
 
 @implements(np.linalg.eigh)
 def eigh(a: SoftArray, UPLO: str = "L") -> EighResult:
     """Eigenvalues in ascending order and eigenvectors of symmetric matrices, by Jacobi's rotations."""
-
-    def found(x: Codes, steps: Steps) -> Any:
-        return rotations.eigen(_symmetric(x, UPLO), steps, True)
-
-    return EighResult(*_each(found, "eigh", a, square=True))
+    return EighResult(*_eigen("eigh", a, UPLO, True))
 
 
 @implements(np.linalg.eigvalsh)
 def eigvalsh(a: SoftArray, UPLO: str = "L") -> SoftArray:
     """The eigenvalues of `eigh`."""
-
-    def found(x: Codes, steps: Steps) -> Any:
-        return rotations.eigen(_symmetric(x, UPLO), steps, False)[:1]
-
-    return _each(found, "eigvalsh", a, square=True)[0]
+    return _eigen("eigvalsh", a, UPLO, False)[0]
 
 
 def _decomposed(a: Codes, steps: Steps, full: bool, vectors: bool) -> tuple[Codes, ...]:

@@ -11,18 +11,16 @@ These decisions, and the order of the results, are made in float64.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from softfloat import bits
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.engine import Codes
-from softfloat.linalg.steps import Steps, spread
+from softfloat.linalg.steps import Steps, identity, spread
 
-__all__ = ["eigen", "identity", "singular"]
-
-Values: TypeAlias = "np.ndarray[Any, np.dtype[np.float64]]"
+__all__ = ["eigen", "singular"]
 
 SWEEPS = 16
 FALL = 0.9  # of what is off the diagonal, from one sweep to the next, above which they end
@@ -66,10 +64,22 @@ def _rotated(x: Codes, y: Codes, s: Codes, tau: Codes, steps: Steps) -> tuple[Co
     )
 
 
-def _left(pp: Values, qq: Values, pq: Values, steps: Steps) -> Any:
-    """Which pairs are to be rotated: NaNs among them."""
+def _turned(
+    p: Any, q: Any, products: tuple[Codes, Codes, Codes], across: tuple[Codes, ...], steps: Steps
+) -> tuple[Any, Any, float]:
+    """Rows of the matrices `across` rotated, of those pairs that are to be, NaNs among them: which these are, and their greatest cosine."""
+    b, c, d = (np.asarray(bits.decode(x, steps.fmt)) for x in products)
     with np.errstate(all="ignore"):
-        return ~(np.abs(pq) <= 2.0**-steps.fmt.p * np.sqrt(np.abs(pp) * np.abs(qq)))
+        wanted = ~(np.abs(d) <= 2.0**-steps.fmt.p * np.sqrt(np.abs(b) * np.abs(c)))
+        if not wanted.any():
+            return p[wanted], q[wanted], 0.0
+        cosines = np.abs(d[wanted]) / np.sqrt(b[wanted] * c[wanted])
+    p, q = p[wanted], q[wanted]
+    pp, qq, pq = (x[wanted] for x in products)
+    s, tau = _angles(pp, qq, pq, steps)
+    for x in across:
+        x[p], x[q] = _rotated(x[p], x[q], s, tau, steps)
+    return p, q, float(np.max(cosines))
 
 
 def eigen(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes]:
@@ -85,26 +95,11 @@ def eigen(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes]:
             break
         before = off
         for p, q in rounds(n):
-            pp, qq, pq = a[p, p], a[q, q], a[p, q]
-            b, c, d = (np.asarray(bits.decode(x, fmt)) for x in (pp, qq, pq))
-            wanted = _left(b, c, d, steps)
-            if not wanted.any():
-                continue
-            p, q = p[wanted], q[wanted]
-            s, tau = _angles(pp[wanted], qq[wanted], pq[wanted], steps)
-            for x in (a, a.T, v) if vectors else (a, a.T):
-                x[p], x[q] = _rotated(x[p], x[q], s, tau, steps)
+            p, q, _ = _turned(p, q, (a[p, p], a[q, q], a[p, q]), (a, a.T, v)[: 3 if vectors else 2], steps)
             a[p, q] = a[q, p] = 0
     found = np.diag(a).copy()
     order = np.argsort(np.asarray(bits.decode(found, fmt)), kind="stable")
     return found[order], np.ascontiguousarray(v[order].T)
-
-
-def identity(n: int, steps: Steps) -> Codes:
-    """Ones on the diagonal."""
-    found = np.zeros((n, n), steps.fmt.dtype)
-    np.fill_diagonal(found, steps.fmt.one_code)
-    return found
 
 
 def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes]:
@@ -121,17 +116,8 @@ def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes
         most = 0.0
         for p, q in rounds(n):
             x, y = g[p], g[q]
-            pp, qq, pq = _dots(x, x, steps), _dots(y, y, steps), _dots(x, y, steps)
-            b, c, d = (np.asarray(bits.decode(z, fmt)) for z in (pp, qq, pq))
-            wanted = _left(b, c, d, steps)
-            if not wanted.any():
-                continue
-            with np.errstate(all="ignore"):
-                most = max(most, float(np.max(np.abs(d[wanted]) / np.sqrt(b[wanted] * c[wanted]))))
-            p, q = p[wanted], q[wanted]
-            s, tau = _angles(pp[wanted], qq[wanted], pq[wanted], steps)
-            for z in (g, v) if vectors else (g,):
-                z[p], z[q] = _rotated(z[p], z[q], s, tau, steps)
+            products = _dots(x, x, steps), _dots(y, y, steps), _dots(x, y, steps)
+            most = max(most, _turned(p, q, products, (g, v)[: 2 if vectors else 1], steps)[2])
         if not most > close:
             break
     found, sizes = _norms(g, steps)

@@ -145,6 +145,13 @@ def spread(x: Any, shape: tuple[int, ...]) -> Codes:
     return found
 
 
+def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
+    """Ones on the diagonal; so many columns, or n."""
+    found = np.zeros((n, n if columns is None else columns), steps.fmt.dtype)
+    np.fill_diagonal(found, steps.fmt.one_code)
+    return found
+
+
 def check_matrix(a: Any, name: str, argument: str = "a", square: bool = False) -> SoftArray:
     """A SoftArray of two axes."""
     if not isinstance(a, SoftArray):

@@ -8,7 +8,7 @@ from functools import cache
 
 from softfloat.checks import check_choice, nearest
 
-__all__ = ["SOURCES", "VOCABULARIES", "Alias", "aliases", "clauses", "known_type", "suggestion", "vocabulary_of"]
+__all__ = ["SOURCES", "VOCABULARIES", "Alias", "aliases", "clauses", "suggestion", "vocabulary_of"]
 
 VOCABULARIES = ("tensorflow", "onnx", "aten")
 """TensorFlow's op types, ONNX's operators of the default domain, PyTorch's operators as "aten.mm", without their overload."""
@@ -309,11 +309,6 @@ def _known() -> dict[str, frozenset[str]]:
         | {name for found, name in _index() if found == v}
         for v in VOCABULARIES
     }
-
-
-def known_type(name: str, vocabulary: str) -> bool:
-    """Whether the tables have a type in a vocabulary, or in another one."""
-    return vocabulary_of(name, vocabulary) is not None
 
 
 def vocabulary_of(name: str, vocabulary: str) -> str | None:

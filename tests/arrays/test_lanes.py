@@ -11,7 +11,7 @@ from operands import CUSTOM
 
 import softfloat
 from softfloat import ROSTER, Format, SoftArray, bits, engine
-from softfloat.arrays import functions
+from softfloat.arrays import order
 
 HALF = ROSTER["float16"]
 SHORT = [fmt for fmt in [*ROSTER.values(), *CUSTOM] if fmt.bits <= 16]
@@ -42,7 +42,7 @@ def test_keys_are_ordered_as_the_numbers_are(fmt: Format) -> None:
     if fmt.subnormals:  # else some codes are the same zero
         np.testing.assert_array_equal(np.argsort(keys), by_value)
     np.testing.assert_array_equal(values[np.argsort(keys)], values[by_value])
-    np.testing.assert_array_equal(np.argsort(keys), np.argsort(functions.ranks(codes, fmt)))
+    np.testing.assert_array_equal(np.argsort(keys), np.argsort(order.ranks(codes, fmt)))
     np.testing.assert_array_equal(engine.from_keys(engine.keys(every(fmt, True), fmt), fmt), every(fmt, True))
 
 
@@ -51,7 +51,7 @@ def test_order(fmt: Format) -> None:
     """Of every number at once: what is least, in the middle and greatest, by value, and -0 before +0."""
     codes = np.random.default_rng(1).permutation(every(fmt))
     x = softfloat.from_codes(codes, fmt)
-    ordered = codes[np.argsort(functions.ranks(codes, fmt), kind="stable")]
+    ordered = codes[np.argsort(order.ranks(codes, fmt), kind="stable")]
     np.testing.assert_array_equal(np.sort(x).codes, ordered)
     assert np.max(x).codes == ordered[-1] == np.nanmax(x).codes
     assert np.min(x).codes == ordered[0] == np.nanmin(x).codes

@@ -8,7 +8,7 @@ import pytest
 
 from softfloat.recipes import Graph, Node, Recipe, aliases, clauses, colour
 from softfloat.recipes.lists import LISTS
-from softfloat.recipes.vocabularies import BOTH, OTHERS, VOCABULARIES, known_type
+from softfloat.recipes.vocabularies import BOTH, OTHERS, VOCABULARIES, vocabulary_of
 
 
 def names(vocabulary: str) -> set[str]:
@@ -113,7 +113,7 @@ def test_a_recipe_in_onnxs_words_takes_them_literally() -> None:
 
 def test_extra_types_are_the_graphs_own() -> None:
     graph = Graph([Node("n", "my.Op", ["x"], ["y"])], {"x": "float32", "y": "float32"}, ["x"], ["y"])
-    assert not known_type("my.Op", "onnx")
+    assert vocabulary_of("my.Op", "onnx") is None
     assert colour(graph, Recipe(["my.Op"], extra_types=["my.Op"])).converted
     assert not colour(graph, Recipe.full()).converted
 

@@ -22,13 +22,16 @@ from softfloat import Environment, Flags, bits
 from softfloat.accumulators import fma
 from softfloat.commands import main
 from softfloat.commands.vectors import junit, render_report
-from softfloat.testing.vectors import files
+from softfloat.testing.vectors import levels
 from softfloat.testing.vectors.distributions import draw_operands
-from softfloat.testing.vectors.files import Chunk, Layout, format_rows, write_vectors
+from softfloat.testing.vectors.files import write_vectors
 from softfloat.testing.vectors.operations import OPERATIONS, Case, resolve
+from softfloat.testing.vectors.text import Chunk, Layout, format_rows
 from softfloat.testing.verdicts.causes import causes_of
-from softfloat.testing.verdicts.check import CLASSES, Checker, Comparison, Report, check_vectors, distances, kappa_of
+from softfloat.testing.verdicts.check import Checker, check_vectors
+from softfloat.testing.verdicts.comparisons import CLASSES, Comparison, distances, kappa_of
 from softfloat.testing.verdicts.diagnosis import NEARLY_ALL
+from softfloat.testing.verdicts.reports import Report
 
 ROWS = 10_000
 ADD = resolve("add", "float16")
@@ -829,4 +832,4 @@ def test_bits_are_those_of_bits() -> None:
     expected = bits.add(*operands, "float16")
     assert np.array_equal(results, expected[0])
     assert np.array_equal(flags, expected[1])
-    assert files.CHUNK > 1000
+    assert levels.CHUNK > 1000

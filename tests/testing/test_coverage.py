@@ -16,9 +16,10 @@ from softfloat.formats import Format
 from softfloat.status import Flags
 from softfloat.testing.vectors.coverage import Coverage, coverage_of
 from softfloat.testing.vectors.distributions import draw_operands
+from softfloat.testing.vectors.exact_numbers import ROUNDINGS, Exact
 from softfloat.testing.vectors.files import write_vectors
 from softfloat.testing.vectors.levels import corners_of
-from softfloat.testing.vectors.measures import ROUNDINGS, Exact, dimensions, measure
+from softfloat.testing.vectors.measures import dimensions, measure
 from softfloat.testing.vectors.operations import Case, resolve
 
 

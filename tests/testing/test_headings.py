@@ -15,9 +15,10 @@ from commands import Run
 
 from softfloat import Environment, Format
 from softfloat.testing.vectors.coverage import coverage_of
-from softfloat.testing.vectors.files import VectorError, described, read_vectors, write_vectors
+from softfloat.testing.vectors.files import described, read_vectors, write_vectors
 from softfloat.testing.vectors.headings import case_from, heading
 from softfloat.testing.vectors.operations import Case, resolve
+from softfloat.testing.vectors.text import VectorError
 from softfloat.testing.verdicts.check import check_vectors
 from softfloat.testing.verdicts.likeness import looks_like
 

@@ -10,11 +10,12 @@ import pytest
 
 from softfloat import Environment, Flags, bits
 from softfloat.testing.vectors.distributions import draw_operands
-from softfloat.testing.vectors.files import Chunk
 from softfloat.testing.vectors.operations import Case, resolve
+from softfloat.testing.vectors.text import Chunk
 from softfloat.testing.verdicts.causes import causes_of
-from softfloat.testing.verdicts.check import Report, check_vectors
+from softfloat.testing.verdicts.check import check_vectors
 from softfloat.testing.verdicts.plain_units import PARTS, Unit, unit_causes
+from softfloat.testing.verdicts.reports import Report
 
 E4M3_ADD = resolve("add", "float8_e4m3fn")
 

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
+from softfloat.kernels.compile_cache import root
+
+import softfloat
 
 pytest_plugins = ["pytester"]
+
+CACHE = str(root().parent)
+"""Where compiled code lies for a process with another home, which pytester gives its own."""
 
 CONFIGURATION = "[pytest]\naddopts = -p no:xdist -p no:cacheprovider --strict-markers\n"
 
 
-def run(pytester: pytest.Pytester, source: str) -> pytest.RunResult:
+def run(pytester: pytest.Pytester, source: str, monkeypatch: pytest.MonkeyPatch) -> pytest.RunResult:
+    """In a process of its own: one in this process would forget the modules that it was the first to import, which others then hold."""
+    monkeypatch.setenv("PYTHONPATH", str(Path(softfloat.__file__).parent.parent))
+    monkeypatch.setenv("NUMBA_CACHE_DIR", CACHE)
     pytester.makeini(CONFIGURATION)
     pytester.makepyfile(source)
-    return pytester.runpytest_inprocess("-q")
+    return pytester.runpytest_subprocess("-q")
 
 
 def test_the_plugin_is_installed(pytestconfig: pytest.Config) -> None:
     assert pytestconfig.pluginmanager.has_plugin("softfloat")
 
 
-def test_the_fixture_is_an_environment_in_force(pytester: pytest.Pytester) -> None:
+def test_the_fixture_is_an_environment_in_force(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(
         pytester,
         """
@@ -37,11 +48,12 @@ def test_the_fixture_is_an_environment_in_force(pytester: pytest.Pytester) -> No
         def test_settings(softfloat_environment):
             assert float((softfloat.array([65504.0], "float16") + 65504)[0]) == 65504.0
         """,
+        monkeypatch,
     )
     result.assert_outcomes(passed=3)
 
 
-def test_the_marker_fails_tests_that_raise_flags(pytester: pytest.Pytester) -> None:
+def test_the_marker_fails_tests_that_raise_flags(pytester: pytest.Pytester, monkeypatch: pytest.MonkeyPatch) -> None:
     result = run(
         pytester,
         """
@@ -84,6 +96,7 @@ def test_the_marker_fails_tests_that_raise_flags(pytester: pytest.Pytester) -> N
         def test_unknown_flag():
             pass
         """,
+        monkeypatch,
     )
     result.assert_outcomes(passed=2, failed=6)
     result.stdout.fnmatch_lines_random(

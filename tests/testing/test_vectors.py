@@ -22,20 +22,21 @@ from softfloat.bits.blocks import codes as block_codes
 from softfloat.bits.blocks import quantization
 from softfloat.bits.blocks import sums as scaled_sums
 from softfloat.bits.sums import splits as split_sums
-from softfloat.testing.vectors import files, operations
+from softfloat.testing.vectors import levels, operations
 from softfloat.testing.vectors.block_operations import BLOCK_OPERATIONS
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
 from softfloat.testing.vectors.expressions import parse_accumulator
-from softfloat.testing.vectors.files import (
+from softfloat.testing.vectors.files import read_vectors, write_vectors
+from softfloat.testing.vectors.operations import OPERATIONS, resolve
+from softfloat.testing.vectors.text import (
     Layout,
     TextReader,
     VectorError,
+    format_rows,
+    normalized,
     parse_line,
     parse_regular,
-    read_vectors,
-    write_vectors,
 )
-from softfloat.testing.vectors.operations import OPERATIONS, resolve
 from softfloat.testing.verdicts.check import check_vectors
 
 ADD = resolve("add", "float16")
@@ -327,7 +328,7 @@ def test_both_parsers_agree(case: operations.Case) -> None:
     arrays = rows_of(case, 50, 11)
     random = np.random.default_rng(0)
     for trial in range(60):
-        block = bytearray(files.format_rows(layout, arrays))
+        block = bytearray(format_rows(layout, arrays))
         for _ in range(random.integers(0, 3) if trial else 0):
             block[random.integers(0, len(block) - 1)] = random.choice(list(b"0fFgx \n\r\t\xff"))
         block = bytes(block)
@@ -337,7 +338,7 @@ def test_both_parsers_agree(case: operations.Case) -> None:
             block = block.replace(b" ", b" \t").replace(b"\n", b" \r\n")
         if trial % 7 == 3:
             block = b"0x" + block[:-1].replace(b" ", b" 0X").replace(b"\n", b"\n0x") + block[-1:]
-        regular = parse_regular(block, layout, b"\n") or parse_regular(files.normalized(block), layout, b"\n")
+        regular = parse_regular(block, layout, b"\n") or parse_regular(normalized(block), layout, b"\n")
         try:
             lines = [parse_line(line, layout) for line in block[:-1].split(b"\n")]
             plain = layout.arrays(lines)
@@ -354,7 +355,7 @@ def test_both_parsers_agree(case: operations.Case) -> None:
 
 @pytest.mark.parametrize("size", [1, 7, 17, 18, 19, 1000])
 def test_pieces_of_any_size_give_the_same_rows(size: int) -> None:
-    data = files.format_rows(Layout(ADD.columns), rows_of(ADD, 40))
+    data = format_rows(Layout(ADD.columns), rows_of(ADD, 40))
     data = data[:180] + data[180:360].replace(b" ", b"\t ") + data[360:].replace(b"\n", b"\r\n")
     reader, results, lines = TextReader(ADD), [], []
     for start in range(0, len(data), size):
@@ -464,7 +465,7 @@ def test_rows_without_flags() -> None:
 @pytest.mark.parametrize("damage", [lambda x: x[:-9], lambda x: x[:30] + b"????" + x[34:], lambda x: x[:5]])
 def test_damaged_compressed_text(damage) -> None:
     with pytest.raises(VectorError, match="damaged"):
-        read(damage(gzip.compress(files.format_rows(Layout(ADD.columns), rows_of(ADD, 100)))))
+        read(damage(gzip.compress(format_rows(Layout(ADD.columns), rows_of(ADD, 100)))))
 
 
 # -- archives --------------------------------------------------------------------------------------------------------
@@ -641,8 +642,8 @@ def test_a_link_stays_one(tmp_path: Path) -> None:
 
 def test_a_longer_file_begins_with_a_shorter_one() -> None:
     short, long = io.BytesIO(), io.BytesIO()
-    write_vectors(short, ADD, files.CHUNK + 100)
-    write_vectors(long, ADD, files.CHUNK * 2 + 5)
+    write_vectors(short, ADD, levels.CHUNK + 100)
+    write_vectors(long, ADD, levels.CHUNK * 2 + 5)
     assert long.getvalue().startswith(short.getvalue())
 
 
@@ -729,7 +730,7 @@ def mutated(data: bytes, random: np.random.Generator) -> bytes:
 def fuzz_text(count: int, seed: int) -> None:
     random = np.random.default_rng(seed)
     cases = [ADD, resolve("f16_mulAdd"), resolve("add", "float4_e2m1fn"), resolve("f16_to_f32")]
-    clean = [files.format_rows(Layout(case.columns), rows_of(case, 12, i)) for i, case in enumerate(cases)]
+    clean = [format_rows(Layout(case.columns), rows_of(case, 12, i)) for i, case in enumerate(cases)]
     outcomes = {0: 0, 1: 0, 2: 0}
     for trial in range(count):
         which = int(random.integers(0, len(cases)))
@@ -793,7 +794,7 @@ def test_many_mutated_files(seed: int) -> None:
 @pytest.mark.parametrize("name", ["rows.txt", "rows.txt.gz", "rows.npz"])
 def test_progress_counts_rows(name: str, tmp_path: Path) -> None:
     told: list[int] = []
-    count = files.CHUNK + 100
+    count = levels.CHUNK + 100
     assert write_vectors(tmp_path / name, ADD, count, progress=told.append) == count
     assert told == sorted(told)
     assert told[-1] == count

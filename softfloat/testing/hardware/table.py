@@ -82,11 +82,6 @@ class Instruction:
         return "cuda" if "CUDA" in self.extensions else "cpu"
 
     @property
-    def all_operands(self) -> int:
-        """How many different operands there are."""
-        return int(np.prod([2.0 ** (2 * x.bits if self.packed else x.bits) for x in self.formats]))
-
-    @property
     def packed(self) -> bool:
         """Whether operands are pairs of codes, the first in the low bits."""
         return self.name == "VDPBF16PS"

@@ -61,7 +61,7 @@ from softfloat.testing.identification.probes import (
 )
 from softfloat.testing.identification.structures import Candidate, descriptions, registers, spelled, structures_of
 from softfloat.testing.vectors.columns import as_number
-from softfloat.testing.verdicts.check import NAN_MODES, wrong_results
+from softfloat.testing.verdicts.comparisons import NAN_MODES, wrong_results
 
 __all__ = [
     "LONGEST",

@@ -5,9 +5,10 @@ from softfloat.testing.vectors.corners import Rows
 from softfloat.testing.vectors.coverage import Coverage, coverage_of
 from softfloat.testing.vectors.distributions import DISTRIBUTIONS, draw, draw_operands, edges
 from softfloat.testing.vectors.expressions import parse_accumulator
-from softfloat.testing.vectors.files import Chunk, VectorError, read_vectors, write_rows, write_vectors
+from softfloat.testing.vectors.files import read_vectors, write_rows, write_vectors
 from softfloat.testing.vectors.levels import corners_of
 from softfloat.testing.vectors.operations import OPERATIONS, Case, Operation, resolve
+from softfloat.testing.vectors.text import Chunk, VectorError
 
 __all__ = [
     "DISTRIBUTIONS",

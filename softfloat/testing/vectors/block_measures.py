@@ -25,20 +25,17 @@ from softfloat.formats import ROSTER, Format
 from softfloat.status import Flags
 from softfloat.testing.vectors.block_operations import DEQUANTIZE, PRODUCTS, QUANTIZE, SCALE
 from softfloat.testing.vectors.columns import FLOAT64, Number
+from softfloat.testing.vectors.exact_numbers import NONE, ROUNDINGS, exact_values, rounded
 from softfloat.testing.vectors.measures import (
-    NONE,
-    ROUNDINGS,
     SETS,
     Bins,
     Dimension,
     class_of,
     classes,
-    exact_values,
     flag_names,
     joined,
     result_bins,
     result_of,
-    rounded,
 )
 from softfloat.testing.vectors.operations import Case
 

@@ -21,10 +21,11 @@ from softfloat.status import Flags
 from softfloat.testing.vectors.block_measures import block_dimensions, ladder, measure_blocks, no_such_row
 from softfloat.testing.vectors.block_operations import SCALE
 from softfloat.testing.vectors.distributions import draw_operands
-from softfloat.testing.vectors.files import UNSAID, Chunk, File, Progress, VectorError, described, read_vectors
+from softfloat.testing.vectors.files import UNSAID, File, Progress, described, read_vectors
 from softfloat.testing.vectors.levels import corners_of
 from softfloat.testing.vectors.measures import dimensions, flag_names, followed, measure, products_of_a_step
 from softfloat.testing.vectors.operations import Case
+from softfloat.testing.vectors.text import Chunk, VectorError
 
 __all__ = ["Coverage", "coverage_of"]
 

@@ -13,31 +13,37 @@ says of each row, and of sums of each step, in which bin of which dimension it l
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Sequence
 from itertools import product
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import exact
-from softfloat.formats import Format
 from softfloat.status import Flags
 from softfloat.testing.vectors.columns import Number
+from softfloat.testing.vectors.exact_numbers import (
+    NONE,
+    ROUNDINGS,
+    Codes,
+    Exact,
+    exact_values,
+    exponents,
+    quotient,
+    rounded,
+    shift,
+    square_root,
+)
 from softfloat.testing.vectors.operations import Case
 
 __all__ = ["SETS", "Dimension", "dimensions", "flag_names", "followed", "measure", "products_of_a_step"]
 
-Codes = np.ndarray[Any, Any]
 Bins = dict[str, Codes]
 
-NONE = -1
-"""Bin of what a dimension says nothing of."""
 SUMS = ("add", "sub", "fma")
 EXACT_INSIDE = (*SUMS, "mul", "div", "sqrt")
 """Operations whose exact results are known here."""
-ROUNDINGS = ("exact", "below half", "tie, even", "tie, odd", "above half")
 MOST_STEPS = 64
 
 
@@ -46,122 +52,6 @@ class Dimension(NamedTuple):
 
     name: str
     bins: tuple[str, ...]
-
-
-# -- exact numbers ---------------------------------------------------------------------------------------------------
-
-_length = np.frompyfunc(lambda x: abs(x).bit_length(), 1, 1)
-_trailing = np.frompyfunc(lambda x: (x & -x).bit_length() - 1, 1, 1)
-_modulo = np.frompyfunc(lambda x, n: abs(x) & ((1 << n) - 1) if n > 0 else 0, 2, 1)
-_shift = np.frompyfunc(lambda x, n: x << n if n >= 0 else x >> -n, 2, 1)
-
-
-def _lengths(x: Codes) -> Codes:
-    """Bits of integers of Python's; of those that float64 holds, all at once."""
-    try:
-        magnitude = np.abs(x.astype(np.int64))
-    except OverflowError:
-        return _length(x).astype(np.int64)
-    if magnitude.max(initial=0) > 1 << 53:
-        return _length(x).astype(np.int64)
-    return np.frexp(magnitude.astype(np.float64))[1].astype(np.int64)
-
-
-def _isqrt(x: int) -> int:
-    """The root of an integer, with what is lost as a last bit."""
-    root = math.isqrt(x)
-    return root << 1 | (root * root != x)
-
-
-_root = np.frompyfunc(_isqrt, 1, 1)
-
-
-class Exact(NamedTuple):
-    """Numbers: integers of Python's, signed, times 2^weight; `finite` where they are numbers."""
-
-    integer: Codes
-    weight: Codes
-    finite: Codes
-
-    @property
-    def top(self) -> Codes:
-        """Exponents of the leading bits; far below everything for 0."""
-        length = _lengths(self.integer)
-        return np.where(length > 0, length + self.weight - 1, -(1 << 20))
-
-    def times(self, other: Exact) -> Exact:
-        """Products."""
-        return Exact(self.integer * other.integer, self.weight + other.weight, self.finite & other.finite)
-
-    def plus(self, other: Exact) -> Exact:
-        """Sums."""
-        weight = np.minimum(self.weight, other.weight)
-        first = _shift(self.integer, self.weight - weight)
-        second = _shift(other.integer, other.weight - weight)
-        return Exact(first + second, weight, self.finite & other.finite)
-
-    def negated(self) -> Exact:
-        """With the other sign."""
-        return self._replace(integer=-self.integer)
-
-
-def exact_values(codes: Codes, number: Number) -> Exact:
-    """Codes as exact numbers; what is none counts as 0."""
-    if number.format is None and number.kind != "float64":
-        whole = codes if number.kind == "unsigned" else codes.view(np.dtype(number.name))
-        return Exact(whole.astype(object), np.zeros(codes.shape, np.int64), np.ones(codes.shape, bool))
-    values = codes.view(np.float64) if number.format is None else np.asarray(bits.decode(codes, number.format))
-    finite = np.isfinite(values)
-    mantissa, exponent = np.frexp(np.where(finite, values, 0.0))
-    integer = np.ldexp(mantissa, 53).astype(np.int64)
-    lowest = np.where(integer != 0, integer & -integer, 1).astype(np.float64)
-    drop = np.frexp(lowest)[1].astype(np.int64) - 1
-    return Exact((integer >> drop).astype(object), exponent.astype(np.int64) - 53 + drop, finite)
-
-
-def exponents(x: Exact, fmt: Format) -> Codes:
-    """Exponents as hardware has them: a subnormal's, and zero's, is the least."""
-    return np.maximum(x.top, fmt.emin)
-
-
-def _quotient(a: Exact, b: Exact, p: int) -> Exact:
-    """Quotients to p + 3 bits, what is lost as a last bit."""
-    usable = a.finite & b.finite & (b.integer != 0)
-    divisor = np.where(usable, b.integer, 1)
-    room = np.maximum(p + 4 - _lengths(a.integer) + _lengths(divisor), 0)
-    numerator = _shift(np.abs(a.integer), room)
-    quotient, rest = numerator // np.abs(divisor), numerator % np.abs(divisor)
-    sign = np.where((a.integer < 0) ^ (divisor < 0), -1, 1).astype(object)
-    return Exact(sign * (quotient * 2 + (rest != 0)), a.weight - b.weight - room - 1, usable)
-
-
-def _square_root(a: Exact, p: int) -> Exact:
-    usable = a.finite & (a.integer >= 0)
-    integer = np.where(usable, a.integer, 0)
-    least = 2 * (p + 3)
-    room = np.where((a.weight - least) % 2 == 0, least, least + 1)
-    return Exact(_root(_shift(integer, room)), (a.weight - room) // 2 - 1, usable)
-
-
-# -- rounding --------------------------------------------------------------------------------------------------------
-
-
-def rounded(x: Exact, fmt: Format, furthest: int) -> tuple[Codes, Codes]:
-    """How exact numbers lie between two of a format: a bin of `ROUNDINGS`, and the distance of the last bit from the last
-    place, from 1, or `furthest` and more; NONE for what is no number, and for exact ones.
-    """
-    place = np.maximum(x.top, fmt.emin) - fmt.p + 1
-    drop = place - x.weight
-    rest = _modulo(x.integer, np.clip(drop, 0, None))
-    half = _shift(np.ones(len(rest), object), np.clip(drop - 1, 0, None))
-    odd = (_shift(np.abs(x.integer), -drop) & 1).astype(bool)
-    inexact = (rest != 0).astype(bool)
-    below, above = (rest < half).astype(bool), (rest > half).astype(bool)
-    case = np.select([~inexact, below, above, odd], [0, 1, 4, 3], 2)
-    last = _trailing(np.where(inexact, x.integer, 1)).astype(np.int64)
-    distance = np.where(inexact, np.clip(drop - last, 1, furthest) - 1, NONE)
-    usable = x.finite & (x.integer != 0).astype(bool)
-    return np.where(usable, case, NONE), np.where(usable, distance, NONE)
 
 
 # -- dimensions ------------------------------------------------------------------------------------------------------
@@ -431,11 +321,11 @@ def _measure_elements(case: Case, operands: Sequence[Codes], found: Bins) -> Non
         usable = total.finite & (total.integer != 0).astype(bool)
         found["carry"] = np.where(usable, total.top - values[0].top - values[1].top, NONE)
     elif name == "div":
-        total = _quotient(values[0], values[1], 2 * case.format.p)
+        total = quotient(values[0], values[1], 2 * case.format.p)
         usable = total.finite & (total.integer != 0).astype(bool)
         found["carry"] = np.where(usable, total.top - values[0].top + values[1].top + 1, NONE)
     else:
-        total = _square_root(values[0], 2 * case.format.p) if name == "sqrt" else values[0]
+        total = square_root(values[0], 2 * case.format.p) if name == "sqrt" else values[0]
     target = case.target.format
     if target is not None and _knows(case):
         how, distance = rounded(total, target, furthest(case))
@@ -650,5 +540,5 @@ def _measure_step(
 def _cut(x: Exact, unit: Codes) -> Exact:
     """Magnitudes cut to multiples of 2^unit."""
     drop = np.clip(unit - x.weight, 0, None)
-    magnitude = _shift(_shift(np.abs(x.integer), -drop), drop)
+    magnitude = shift(shift(np.abs(x.integer), -drop), drop)
     return x._replace(integer=np.where((x.integer < 0).astype(bool), -magnitude, magnitude))

@@ -13,47 +13,43 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, TypeAlias
+from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
-from softfloat import bits, formats
-from softfloat.bits.operations import ELEMENTWISE
 from softfloat.checks import check_choice, check_count
 from softfloat.status import Flags
-from softfloat.testing.vectors.columns import Column, Number
-from softfloat.testing.vectors.files import (
-    UNSAID,
-    Chunk,
-    File,
-    Layout,
-    Progress,
-    VectorError,
-    described,
-    format_rows,
-    read_vectors,
-)
+from softfloat.testing.vectors.columns import Column
+from softfloat.testing.vectors.files import UNSAID, File, Progress, described, read_vectors
 from softfloat.testing.vectors.operations import Case
+from softfloat.testing.vectors.text import Chunk, Layout, VectorError, format_rows
+from softfloat.testing.verdicts.comparisons import (
+    CLASSES,
+    NAN_MODES,
+    Codes,
+    Comparison,
+    Pair,
+    classify,
+    distances,
+    is_nan,
+    kappa_of,
+)
 from softfloat.testing.verdicts.diagnosis import NEARLY_ALL, Finding, Rows, diagnose
 from softfloat.testing.verdicts.likeness import LOOKED_AT, Likeness, looks_like
 from softfloat.testing.verdicts.regions import Region, regions
+from softfloat.testing.verdicts.reports import Decoded, Mismatch, Report, decoded
 
-__all__ = ["CLASSES", "FLAG_MODES", "NAN_MODES", "Checker", "Mismatch", "Report", "check_vectors"]
+__all__ = ["FLAG_MODES", "Checker", "check_vectors"]
 
-Codes = np.ndarray[Any, Any]
-Pair: TypeAlias = tuple[Codes, Codes | None]
 
 FLAG_MODES = ("exact", "subset", "ignore")
-NAN_MODES = ("any", "canonical", "payload")
 WRONG_ROWS = 20_000  # at most so many, of rows that are wrong and of rows that are right, go to the diagnosis
 RIGHT_ROWS = 16_384
 SAMPLED_CODES = 1 << 21  # of operands, for dot products
 FIRST = 10
 INTEGER_RULES = ("x86", "arm")
 """Policies whose integers of NaN, and of numbers that do not fit, are not those of "canonical"."""
-CODE_OPERATIONS = {row.name for row in ELEMENTWISE.values() if row.result == "float" and not row.flags}
-"""Operations on codes: their NaNs have the payloads of operands, and nothing else will do."""
 
 MOSTLY_WRONG = 0.5  # of the rows: then they may be of another operation
 MOST_LIKENESSES = 3
@@ -62,387 +58,8 @@ REPORT_NOTE = "TestFloat's report of errors: it has no right rows, and the expec
 OTHER_NOTE = "the first line of the file says that it holds {}"
 INTEGER_NOTE = "integers that NaN, infinities and numbers out of range become are those of the NaN policy {}"
 
-CLASSES = (
-    "flags only",
-    "NaN payload",
-    "signalling NaN",
-    "number instead of NaN",
-    "NaN instead of number",
-    "overflow",
-    "sign of zero",
-    "sign",
-    "subnormal flushed",
-    "subnormal",
-    "one ulp",
-    "several ulps",
-    "invalid integer",
-    "integer off by one",
-    "integer",
-    "answer",
-)
-"""Kinds of mismatch; the first that fits counts."""
-
 ULP_STEPS = (1, 2, 4, 16, 256)
 ULP_NAMES = ("1", "2-3", "4-15", "16-255", "256 and more")
-
-
-# -- comparing -------------------------------------------------------------------------------------------------------
-
-
-def is_nan(codes: Codes, number: Number) -> Codes:
-    """Which codes are NaN."""
-    if number.kind == "float64":
-        return np.isnan(codes.view(np.float64))
-    if number.format is None:
-        return np.zeros(codes.shape, bool)
-    return np.asarray(bits.isnan(codes, number.format))
-
-
-def is_signalling(codes: Codes, number: Number) -> Codes:
-    """Which codes are signalling NaNs."""
-    if number.kind == "float64":
-        return np.isnan(codes.view(np.float64)) & (codes & np.uint64(1 << 51) == 0)
-    if number.format is None:
-        return np.zeros(codes.shape, bool)
-    return np.asarray(bits.issnan(codes, number.format))
-
-
-def canonical_nan(number: Number) -> int:
-    """The NaN that results have under `nan="canonical"`."""
-    return 0x7FF8 << 48 if number.format is None else number.format.nan_code
-
-
-def wrong_results(right: Codes, results: Codes, number: Number, nan: str) -> Codes:
-    """Where codes differ, NaNs compared as `nan`, one of `NAN_MODES`, says."""
-    wrong: Codes = results != right
-    if nan == "any":
-        candidates = np.flatnonzero(wrong)
-        if candidates.size:
-            r, e = results[candidates], right[candidates]
-            same = is_nan(r, number) & is_nan(e, number) & ~is_signalling(r, number)
-            wrong[candidates[same]] = False
-    elif nan == "canonical":
-        expected = is_nan(right, number)
-        if expected.any():
-            wrong[expected] = results[expected] != canonical_nan(number)
-    return wrong
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """What counts as different.
-
-    Attributes
-    ----------
-    case : Case
-    flags : {"exact", "subset", "ignore"}
-        "subset": flags may be missing, but not be raised without reason.
-    nan : {"any", "canonical", "payload"}
-        "any": one quiet NaN is as good as another; "canonical": NaNs must be the format's positive quiet one;
-        "payload": to the bit as the environment's NaN policy has it.
-    """
-
-    case: Case
-    flags: str
-    nan: str
-
-    def __call__(self, expected: Pair, found: Pair) -> tuple[Codes, Codes]:
-        """Where results differ, and where flags do."""
-        (right, right_flags), (results, flags) = expected, found
-        number = self.case.target
-        loose = number.kind in ("float", "float64") and self.case.operation.name not in CODE_OPERATIONS
-        wrong = wrong_results(right, results, number, self.nan if loose else "payload")
-        if self.flags == "ignore" or flags is None or right_flags is None:
-            return wrong, np.zeros(wrong.shape, bool)
-        return wrong, (flags & ~right_flags != 0) if self.flags == "subset" else flags != right_flags
-
-
-def ranks(codes: Codes, number: Number) -> Codes:
-    """Places of codes among the numbers of their type, in order, as uint64; both zeros have the same."""
-    middle = np.uint64(1 << 63)
-    if number.kind in ("unsigned", "bool") or (number.format is not None and not number.format.signed):
-        return codes.astype(np.uint64)
-    if number.kind == "signed":
-        return codes.view(np.dtype(f"i{codes.dtype.itemsize}")).astype(np.int64).view(np.uint64) ^ middle
-    top = codes.dtype.type(number.bits - 1)
-    magnitude = (codes & codes.dtype.type((1 << (number.bits - 1)) - 1)).astype(np.uint64)
-    return np.where(codes >> top != 0, middle - magnitude, middle + magnitude)
-
-
-def distances(right: Codes, results: Codes, number: Number) -> Codes:
-    """Numbers of steps from one to the other, as uint64. Between numbers: a NaN's place means nothing."""
-    first, second = ranks(right, number), ranks(results, number)
-    return np.where(first > second, first - second, second - first)
-
-
-def kappa_of(right: Codes, results: Codes, number: Number) -> Codes:
-    """Distances as IEEE P3109 declares them, as float64: numbers of value steps; NaN for one NaN, infinity for one infinity.
-
-    Both zeros are one value; so are NaNs. Steps beyond 2^53 are rounded.
-    """
-    steps = distances(right, results, number).astype(np.float64)
-    nan, found_nan = is_nan(right, number), is_nan(results, number)
-    if number.kind == "float64" or (number.format is not None and number.format.infinities):
-        infinite, found_infinite = (_is_infinite(x, number) for x in (right, results))
-        steps = np.where((infinite | found_infinite) & (steps > 0), np.inf, steps)
-    return np.where(nan & found_nan, 0.0, np.where(nan | found_nan, np.nan, steps))
-
-
-def _is_infinite(codes: Codes, number: Number) -> Codes:
-    if number.format is None:
-        return np.isinf(codes.view(np.float64))
-    return np.asarray(bits.isinf(codes, number.format))
-
-
-def classify(case: Case, right: Codes, right_flags: Codes, results: Codes, wrong: Codes) -> Codes:
-    """The kind of each mismatch, as an index into `CLASSES`."""
-    number = case.target
-    conditions: list[tuple[str, Codes]] = [("flags only", ~wrong)]
-    if number.kind in ("bool", "flags") or case.operation.result == "class":
-        fallback = "answer"
-    elif number.kind in ("signed", "unsigned"):
-        off = distances(right, results, number) == 1
-        invalid = right_flags & Flags.INVALID != 0
-        conditions += [("invalid integer", invalid), ("integer off by one", off)]
-        fallback = "integer"
-    else:
-        fallback = "several ulps"
-        conditions += _float_conditions(number, right, results)
-    index = [CLASSES.index(name) for name, _ in conditions]
-    return np.select([condition for _, condition in conditions], index, CLASSES.index(fallback))
-
-
-def _float_conditions(number: Number, right: Codes, results: Codes) -> list[tuple[str, Codes]]:
-    nan, found_nan = is_nan(right, number), is_nan(results, number)
-    sign = (1 << (number.bits - 1)) if number.format is None else number.format.sign_bit
-    keep = right.dtype.type(((1 << number.bits) - 1) & ~sign)
-    size, found_size = right & keep, results & keep
-    if number.format is None:
-        infinite, found_infinite = (np.isinf(x.view(np.float64)) for x in (right, results))
-        tiny, found_tiny = ((x > 0) & (x < 1 << 52) for x in (size, found_size))
-        zero, found_zero = size == 0, found_size == 0
-    else:
-        infinite, found_infinite = (np.asarray(bits.isinf(x, number.format)) for x in (right, results))
-        tiny, found_tiny = (np.asarray(bits.issubnormal(x, number.format)) for x in (right, results))
-        zero, found_zero = (np.asarray(bits.iszero(x, number.format)) for x in (right, results))
-    return [
-        ("signalling NaN", found_nan & nan & is_signalling(results, number)),
-        ("NaN payload", found_nan & nan),
-        ("number instead of NaN", nan),
-        ("NaN instead of number", found_nan),
-        ("overflow", infinite != found_infinite),
-        ("sign of zero", zero & found_zero),
-        ("sign", size == found_size),
-        ("subnormal flushed", tiny & found_zero),
-        ("subnormal", tiny | found_tiny),
-        ("one ulp", distances(right, results, number) == 1),
-    ]
-
-
-# -- what is reported ------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Decoded:
-    """A number as it stands in a file, and what it means."""
-
-    name: str
-    code: str
-    fields: tuple[tuple[str, str], ...]
-    value: str
-
-    @property
-    def pattern(self) -> str:
-        """Bits, with a space between fields."""
-        return " ".join(digits for _, digits in self.fields)
-
-    def as_dict(self) -> dict[str, str]:
-        """For JSON."""
-        return {"name": self.name, "code": self.code, "bits": self.pattern, "value": self.value}
-
-
-def decoded(name: str, code: int, number: Number) -> Decoded:
-    """A code with its bit fields and value."""
-    text = f"0x{code:0{-(-number.bits // 4)}x}"
-    if number.kind == "float64":
-        digits = f"{code:064b}"
-        fields = (("sign", digits[0]), ("exponent", digits[1:12]), ("fraction", digits[12:]))
-        return Decoded(name, text, fields, repr(float(np.uint64(code).view(np.float64))))
-    if number.format is not None:
-        value = float(bits.decode(code, number.format))
-        shown = f"{value:.9g}"  # enough to tell any two numbers of 24 bits apart
-        if value != value and bits.issnan(code, number.format):
-            shown = "signalling nan"
-        return Decoded(name, text, tuple(formats.bit_fields(code, number.format)), shown)
-    if number.kind == "bool":
-        return Decoded(name, text, (), str(bool(code)).lower())
-    if number.kind == "signed" and code >> (number.bits - 1):
-        return Decoded(name, text, (), str(code - (1 << number.bits)))
-    if number.name == "class":
-        return Decoded(name, text, (), bits.CLASSES[code] if code < len(bits.CLASSES) else "no class")
-    return Decoded(name, text, (), str(code))
-
-
-@dataclass(frozen=True)
-class Mismatch:
-    """A wrong row.
-
-    Attributes
-    ----------
-    line : int
-        Of the file, or row of an archive, from 1.
-    kind : str
-        One of `CLASSES`.
-    operands : tuple of Decoded
-        Of dot products, all of them.
-    expected, actual : Decoded
-    expected_flags, actual_flags : Flags or None
-        None where flags are not looked at.
-    ulps : int or None
-        Steps between the two, among the numbers of the format (or integers); None where there are none to count: of
-        NaNs, zeros, answers, and flags alone.
-    """
-
-    line: int
-    kind: str
-    operands: tuple[Decoded, ...]
-    expected: Decoded
-    actual: Decoded
-    expected_flags: Flags | None
-    actual_flags: Flags | None
-    ulps: int | None
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON: flags as lists of names."""
-
-        def names(flags: Flags | None) -> list[str] | None:
-            return None if flags is None else [str(flag.name) for flag in Flags if flag in flags]
-
-        return {
-            "line": self.line,
-            "class": self.kind,
-            "operands": [x.as_dict() for x in self.operands],
-            "expected": self.expected.as_dict() | {"flags": names(self.expected_flags)},
-            "actual": self.actual.as_dict() | {"flags": names(self.actual_flags)},
-            "ulps": self.ulps,
-        }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Report:
-    """What came of checking a file.
-
-    Attributes
-    ----------
-    title : str
-        Operation, formats and environment.
-    flags, nan : str
-        What counted as different.
-    rows : int
-        Well-formed rows that were checked.
-    mismatches, wrong_results, wrong_flags : int
-        Rows with anything wrong; with a wrong result; with wrong flags.
-    classes : dict of str to int
-        Mismatches by kind.
-    missing_flags, extra_flags : dict of str to int
-        Rows that lack a flag, and rows that raise one without reason.
-    ulps : dict of str to int
-        Wrong results by their distance from the right ones; those that have one.
-    largest_ulps : int
-    kappa : float
-        The largest distance of a result in IEEE P3109's terms: value steps; infinity where an infinity is missed or made
-        up; NaN where a NaN is.
-    first : tuple of Mismatch
-    findings : tuple of Finding
-        What explains the mismatches.
-    explained : float
-        Share of the mismatches that the findings explain.
-    diagnosed : int
-        Mismatches that the diagnosis looked at.
-    regions : tuple of Region
-        Where no known mistake explains the rows: what they share, the shortest description first.
-    likenesses : tuple of Likeness
-        Where most rows are wrong, or none has the columns: the operations and formats that the rows are right as.
-    note : str
-        A rule that was found in the file and is not the environment's: what integers NaN becomes; that the file says it holds
-        something else; or "".
-    malformed : tuple of (int, str)
-        Lines that are no rows, and why.
-    failure : str
-        Why reading stopped, or ""; that a file has no rows is a failure too.
-    interrupted : bool
-        Whether somebody stopped it.
-    """
-
-    title: str
-    flags: str
-    nan: str
-    rows: int = 0
-    mismatches: int = 0
-    wrong_results: int = 0
-    wrong_flags: int = 0
-    classes: dict[str, int] = field(default_factory=dict)
-    missing_flags: dict[str, int] = field(default_factory=dict)
-    extra_flags: dict[str, int] = field(default_factory=dict)
-    ulps: dict[str, int] = field(default_factory=dict)
-    largest_ulps: int = 0
-    kappa: float = 0.0
-    first: tuple[Mismatch, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    explained: float = 0.0
-    diagnosed: int = 0
-    regions: tuple[Region, ...] = ()
-    likenesses: tuple[Likeness, ...] = ()
-    note: str = ""
-    malformed: tuple[tuple[int, str], ...] = ()
-    failure: str = ""
-    interrupted: bool = False
-
-    @property
-    def well_formed(self) -> bool:
-        """Whether there are rows, and nothing but rows."""
-        return bool(self.rows) and not self.malformed and not self.failure
-
-    @property
-    def passed(self) -> bool:
-        """Whether the file was read to its end, and all its rows are right."""
-        return self.well_formed and not self.mismatches and not self.interrupted
-
-    @property
-    def status(self) -> int:
-        """The exit status: 0 passed, 1 mismatches, 2 malformed, 130 interrupted."""
-        if self.interrupted:
-            return 130
-        if not self.well_formed:
-            return 2
-        return 1 if self.mismatches else 0
-
-    def as_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        names = ("title", "flags", "nan", "rows", "mismatches", "wrong_results", "wrong_flags", "classes")
-        more = ("missing_flags", "extra_flags", "ulps", "largest_ulps")
-        return {
-            "passed": self.passed,
-            **{name: getattr(self, name) for name in (*names, *more)},
-            "first": [x.as_dict() for x in self.first],
-            "causes": [x.as_dict() for x in self.findings],
-            "explained": self.explained,
-            "diagnosed": self.diagnosed,
-            "kappa": _plain_kappa(self.kappa),
-            "regions": [x.as_dict() for x in self.regions],
-            "looks_like": [{"operation": x.case.title, "share": x.share} for x in self.likenesses],
-            "note": self.note or None,
-            "malformed": [{"line": line, "reason": reason} for line, reason in self.malformed],
-            "failure": self.failure or None,
-            "interrupted": self.interrupted,
-        }
-
-
-def _plain_kappa(kappa: float) -> int | str:
-    return "NaN" if kappa != kappa else "infinity" if kappa == float("inf") else int(kappa)
-
-
-# -- checking --------------------------------------------------------------------------------------------------------
 
 
 class Sample:
