@@ -9,8 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from types import ModuleType
+from functools import lru_cache
 from typing import Any, ClassVar, NamedTuple
 
 import numpy as np
@@ -20,7 +19,7 @@ from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.known import NORMAL, beyond, spans_of
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, sums, tiles
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, exact_units, sums, tiles, units
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import LAYOUT, LONGEST, Loop, Panels, Place, Random, Tally, Way, only, overflow_serves
 from softfloat.kernels import spec
@@ -45,22 +44,6 @@ REGISTER_ROOM = 51
 """Bits of a product in units of a register."""
 DIRECTED = (Rounding.TOWARD_ZERO, Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
 CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Rounding.TO_ODD: "odd"}
-
-
-@cache
-def units() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import units as module
-
-    return module
-
-
-@cache
-def exact_units() -> ModuleType:
-    """Those whose blocks are exact, likewise."""
-    from softfloat.kernels import exact_units as module
-
-    return module
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
