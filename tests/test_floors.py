@@ -58,8 +58,8 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
-    "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | block_units lines plain | described "
-    "scaled_segments segments stacks wide_products | joining wide_sums | prefixes | calls products quantization | placing small",
+    "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | lines plain | described "
+    "scaled_segments segments stacks wide_products | block_units joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

@@ -113,13 +113,18 @@ class Operand:
         return special, replace(self, flat=codes.reshape(-1), steps=(1, self.length), origin=outputs.start)
 
 
-@lru_cache(maxsize=64)
-def _table(fmt: Format, daz: bool) -> Codes | None:
-    """The numbers of all codes as float32, or None if it does not hold them."""
-    values = decoded(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, Rule(daz=daz))
+def _single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
+    """The numbers of codes as float32, or None if it does not hold them."""
+    values = decoded(codes, fmt, Rule(daz=daz))
     with np.errstate(over="ignore"):
         single: Codes = values.astype(np.float32)
     return single if np.array_equal(single, values, equal_nan=True) else None
+
+
+@lru_cache(maxsize=64)
+def _table(fmt: Format, daz: bool) -> Codes | None:
+    """Those of all codes."""
+    return _single(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz)
 
 
 class _Memory:
@@ -151,13 +156,11 @@ def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] |
         reading = ""
     if reading:
         return reading, codes, table
-    if fmt.bits > 16:
-        values = decoded(codes, fmt, Rule(daz=daz))
-        with np.errstate(over="ignore"):
-            single: Codes = values.astype(np.float32)
-        return ("number", single, table) if np.array_equal(single, values, equal_nan=True) else None
-    found = _table(fmt, daz)
-    return None if found is None else ("table", codes, found)
+    known = _table(fmt, daz) if fmt.bits <= 16 else None
+    if known is not None:
+        return "table", codes, known
+    single = _single(codes, fmt, daz)
+    return None if single is None else ("number", single, table)
 
 
 def _flat(codes: Codes, reach: int) -> Codes:
@@ -270,11 +273,6 @@ class _Work:
     def piece(self) -> int:
         """Products done at a time, while there are enough for all threads."""
         return PIECE << bool(self.reading)
-
-    @property
-    def alike(self) -> bool:
-        """Whether all terms have the same power of two: those of several products each."""
-        return isinstance(self.way, UnitWay) and self.way.unit.kind == "aligned" and self.way.unit.term > 1
 
     @property
     def what(self) -> Any:
@@ -539,7 +537,7 @@ class _State:
             return False
         if work.factor != 1.0:
             a *= work.factor
-        if work.alike:
+        if isinstance(way, UnitWay) and way.alike:
             a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
         self._loop(start, a, b, kept)
         return True

@@ -79,6 +79,11 @@ class UnitWay(Way):
         return power_of_zeros(planned.accumulator)
 
     @property
+    def alike(self) -> bool:
+        """Whether all terms have the same power of two: those of several products each."""
+        return bool(self.unit.kind == "aligned" and self.unit.term > 1)
+
+    @property
     def of_codes(self) -> bool:
         """Whether many products go together, from codes to codes: numbers, and maybe their powers of two, are all that loops take."""
         aligned = self.unit.kind == "aligned" and self.unit.term == 1
