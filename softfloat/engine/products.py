@@ -181,7 +181,9 @@ def _by_line(
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
-        done = _entire(planned, line, ways.Random(key, call.stream))
+        done = entire.in_line(
+            planned, line.a, line.b, line.c, ways.Place(line.first, 0, line.stride), ways.Random(key, call.stream)
+        )
     else:
         done = by_itself()
     if done is None:
@@ -245,41 +247,10 @@ def one_by_one(
         run(one, planned, call, Results(*places), False, counting)
 
 
-def _row_by_row(x: Codes, y: Codes) -> Codes:
-    """Dot products of rows; one number for all of y may stand for the whole."""
-    summed: Codes = x.sum(axis=1) * y[0, 0] if y.size == 1 else np.einsum("nk,nk->n", x, y)
-    return summed
-
-
-def _entire(planned: Program, line: lines.Line, random: ways.Random) -> Done | None:
-    """One block of everything, some outputs at a time."""
-    start, found = None, []
-    step = max(1, lines.PIECE // planned.length)
-    for first in range(0, line.a.shape[1], step):
-        part = slice(first, first + step)
-        views = [line.a[:, part].T, line.b[:, part].T if any(line.b.strides) else line.b[:1, :1]]
-        x, y = (decoded(*operand) for operand in zip(views, planned.formats, planned.reading, strict=True))
-        if line.c is not None:
-            start = decoded(np.ascontiguousarray(line.c[part]), planned.partials, planned.entry)
-        place = ways.Place(line.first + first * line.stride, 0, line.stride)
-        done = entire.run(planned, x, y, start, _row_by_row, place, random)
-        if done is None:
-            return None
-        found.append(done)
-    codes, flags = zip(*found, strict=True)
-    return np.concatenate(codes), np.concatenate(flags)
-
-
 def key_of(call: Call) -> int:
     """The key of a call's random numbers."""
     settings = call.whole
     return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
-
-
-def _all_finite(codes: Codes, fmt: Format) -> bool:
-    """Whether there are neither infinities nor NaNs among codes."""
-    beyond = fmt.infinities and bool((arguments.magnitudes(codes, fmt) > fmt.max_code).any())
-    return not (beyond or arguments.has_nan(codes, fmt))
 
 
 def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, results: Results) -> bool:
@@ -288,7 +259,7 @@ def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, r
     operands = zip((problem.a, problem.b), planned.formats, strict=True)
     if not (levels and levels[0].scaling):
         done = block_units.run(planned, scales, problem.c, _place_of(problem), ways.Random(key, call.stream))
-    elif problem.paired or not all(_all_finite(*x) for x in operands):
+    elif problem.paired or not all(arguments.all_finite(*x) for x in operands):
         return False
     else:
         done = _by_parts(problem, planned, call)
@@ -436,7 +407,7 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
         return None
     if planned.accumulator.reduction:
         given = *zip((problem.a, problem.b), planned.formats, strict=True), (problem.c, planned.partials)
-        if not all(codes is None or _all_finite(codes, fmt) for codes, fmt in given):
+        if not all(codes is None or arguments.all_finite(codes, fmt) for codes, fmt in given):
             return None
         done = _by_parts(problem, planned, call)
         if done is None:
@@ -503,16 +474,11 @@ def _quick(
     place, random = _place_of(problem), ways.Random(key, call.stream)
     if accumulator.reduction or accumulator.chains > 1:
         done = _by_parts(problem, planned, call, tally)
-        if done is not None or math.prod(_shape(problem)) < dots().LANES:
+        if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
             return done
     elif entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     return _by_codes(planned, problem, start, place, random, tally)
-
-
-def _shape(problem: Problem) -> tuple[int, int]:
-    """Of a grid's outputs."""
-    return problem.a.shape[0], problem.b.shape[1]
 
 
 def _by_parts(
@@ -522,7 +488,7 @@ def _by_parts(
     tally: ways.Tally | None = None,
 ) -> Done | None:
     """Segments or chains of one grid by the faster loops, and their sums."""
-    accumulator, key, shape = planned.accumulator, key_of(call), _shape(problem)
+    accumulator, key, shape = planned.accumulator, key_of(call), (problem.a.shape[0], problem.b.shape[1])
     place, random = _place_of(problem), ways.Random(key, call.stream)
 
     def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:

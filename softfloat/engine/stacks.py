@@ -12,8 +12,8 @@ import numpy as np
 
 from softfloat.engine import threads, tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded
-from softfloat.engine.lines import NO_TABLE, Span, readable
+from softfloat.engine.decoding import NO_TABLE, decoded, readable
+from softfloat.engine.lines import Span
 from softfloat.engine.parameters import batches, stacked, tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged

@@ -81,14 +81,6 @@ def panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     return result
 
 
-def filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
-    """c, or zeros, filled up with zeros to so many rows and columns."""
-    result: Codes = np.zeros((rows, columns), carrier)
-    if c is not None:
-        result[: c.shape[0], : c.shape[1]] = c
-    return result
-
-
 def _other_lows(way: Way, start: Extent | None) -> list[int]:
     """Exponents of the smallest bits beside those of products."""
     return way.lows + ([] if start is None or start.empty else [start.low])
