@@ -6,7 +6,7 @@ from . import jit, spec
 from .jit import flat, row
 from .quick_steps import SPLIT_MOST
 from .stacked import laying_out, writing_out
-from .sums.calls import called, grids
+from .sums.calls import grids
 from .tiles import finding_least
 from .vectors import LANES, ROWS
 
@@ -29,30 +29,21 @@ def copied_out(values, raised, codes, flags):
 @jit.once
 def batch(readings, whole):
     """The loop of products that meet the sum one after the other, by a generated loop at an address, whose outputs are codes."""
-    return _batch(readings, np.float32, 1, grids, whole, copied_out)
-
-
-@row
-def called_with_all(
-    function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
-):  # fmt: skip
-    """Those of a loop whose words know all of this."""
-    called(function, words)
-    return 0
+    return _batch(readings, np.float32, 1, whole, copied_out)
 
 
 @jit.once
 def unit_batch(readings, carrier, writing):
     """The same of units whose terms are aligned, whose stores draw nothing, written as `stacked.WRITERS` says."""
-    return _batch(readings, carrier, 2, called_with_all, False, writing_out(writing))
+    return _batch(readings, carrier, 2, False, writing_out(writing))
 
 
-def _batch(readings, carrier, planes, sums, whole, write):
+def _batch(readings, carrier, planes, whole, write):
     """loop(function, words, first, last, a, table_a, tiny_a, b, table_b, tiny_b, of_zeros, panels_a, panels_b, begins, values, flags, own_values,
     own_flags, numbers, nan_flags, limit, lows, spans, left) -> flags seen, of products first ... last - 1.
 
     a and b are codes, (products, rows, k) and (products, k, columns), read as `stacked.laying_out` has it, into panels of one product
-    that it fills; values and flags, (products, rows, columns), are what `sums` makes of them, or what `write` makes of that. They
+    that it fills; values and flags, (products, rows, columns), are what `grids` makes of them, or what `write` makes of that. They
     are `whole` tiles, or own values and flags are those of one product, filled up to such. `begins`, zeros, are what sums begin
     with. Products whose magnitudes add up to less than `limit` are as small as loops that split sums ask. lows has room for what
     is least in panels, or none if no sum asks. spans, (products, 2, 2), tells the least and the greatest magnitude of a and of b. A product
@@ -83,12 +74,12 @@ def _batch(readings, carrier, planes, sums, whole, write):
                 least_of_b(flat(panels_b), lows[turns_of_a:])
             roomy = a.shape[2] * greatest_a * greatest_b < limit and greatest_b < SPLIT_MOST
             if whole:
-                seen |= sums(
+                seen |= grids(
                     function, words, 0, units, panels_a, panels_b, begins, values[n : n + 1], flags[n : n + 1], numbers, nan_flags,
                     rows, columns, lows, roomy,
                 )  # fmt: skip
             else:
-                seen |= sums(
+                seen |= grids(
                     function, words, 0, units, panels_a, panels_b, begins, own_values, own_flags, numbers, nan_flags, rows, columns,
                     lows, roomy,
                 )  # fmt: skip

@@ -10,7 +10,7 @@ from .jit import bits_float, float_bits, row
 from .steps import EXPONENT64
 from .vectors import FLOATS, LANES, ROWS, load, named
 
-__all__ = ["LANES", "ROWS", "finding_least", "jit", "laid_out", "least", "scaled_laid_out", "spans"]
+__all__ = ["LANES", "ROWS", "finding_least", "jit", "least", "scaled_laid_out", "spans"]
 EVERY_MAGNITUDE = (1 << 63) - 1
 """What no sign is among, in the bits of float64."""
 
@@ -75,36 +75,6 @@ def spans():
                 found[panel, part, 1] = bits_float(greatest, 1.0)
 
     return jit.compiled(spans_loop)
-
-
-@jit.once
-def laid_out():
-    """loop(first, last, values, tiny, of_zeros, target): panels first ... last - 1 of all products of an aligned unit's operand.
-
-    values is (products, k, n), target (products, 2, panels, k, size), filled up with zeros: numbers, and their powers of two, a
-    subnormal's `tiny`, a zero's `of_zeros`, none for what is not finite.
-    """
-
-    def laid_out_loop(first, last, values, tiny, of_zeros, target):
-        panels, length, size = target.shape[2], target.shape[3], target.shape[4]
-        for number in range(first, last):
-            product = number // panels
-            panel = number - product * panels
-            numbers, powers = target[product, 0, panel], target[product, 1, panel]
-            start = panel * size
-            count = min(size, values.shape[2] - start)
-            for k in range(length):
-                for n in range(count):
-                    x = values[product, k, start + n]
-                    power = bits_float(float_bits(x) & np.int64(EXPONENT64), 1.0)
-                    power = 0.0 if power == np.inf else max(power, tiny)
-                    numbers[k, n] = x
-                    powers[k, n] = of_zeros if x == 0.0 else power
-                for n in range(count, size):
-                    numbers[k, n] = 0.0
-                    powers[k, n] = 0.0
-
-    return jit.compiled(laid_out_loop)
 
 
 @jit.once

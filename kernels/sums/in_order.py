@@ -243,9 +243,9 @@ class _Turns(Driver):
         """So many turns, of operands and a state at these places."""
         code, call, maker = self.code, self.call, self.maker
         if maker.stage.draws:
-            self._copy(state, self.before, maker.carried)
+            self.keep(state, self.before, maker.carried)
             with code.when(self.noted.get().differs(0)):
-                self._copy(state, self.before, maker.noted)
+                self.keep(state, self.before, maker.noted)
         at, again = self.numbers(chain), code.variable(count)
         beside, apart = self.beside
         given = (
@@ -306,10 +306,6 @@ class _Turns(Driver):
             with tight:
                 again.set(code.call(maker.quick, *given))
         return again.get()
-
-    def _copy(self, source, target, slots):
-        for slot in slots:
-            self.code.copy(*(self.code.at(x, self.maker.place(slot)) for x in (source, target)), self.maker.sum.cells)
 
     def _restore(self, state, cell):
         for slot in self.maker.slots:
@@ -375,10 +371,7 @@ class _Panels(_Turns):
         code, call, maker = self.code, self.call, self.maker
         turns, size = call["turns"], call["slots"] * maker.sum.cells
         state = code.at(call["state"], i * size)
-        a, b = (
-            code.at(call[which], self.panels[which] * turns * strides.product)
-            for which, strides in zip("ab", maker.strides, strict=True)
-        )
+        a, b = self.places()
         self.begin()
         with code.while_(lambda: self.done.get() < turns):
             if maker.stage.draws:
@@ -391,9 +384,7 @@ class _Panels(_Turns):
             self.some(*now, state, code.int(0), count)
             if maker.stage.draws:
                 with code.when(call["records"].differs(0)):
-                    for slot in maker.slots:
-                        where = maker.place(slot)
-                        code.copy(code.at(state, where), code.at(call["kept"], done * size + where), maker.sum.cells)
+                    self.keep(state, code.at(call["kept"], done * size), maker.slots)
             self.done.set(self.done.get() + count)
         if maker.sum.counts:
             self.take_counts(state)

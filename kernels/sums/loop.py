@@ -39,8 +39,7 @@ POINTERS = {
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
-    "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "across", "near", "a_plane", "b_plane",
-    "c_apart", "stretches",
+    "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "near", "stretches",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 ADDRESS = "width", "key", "stream"
@@ -149,7 +148,7 @@ class Lone(Turn):
 class Maker:
     """All code of a sum, in an LLVM module: the function `loop` takes FIELDS."""
 
-    item, word = SINGLE, WORD
+    item, word, planes_of_operands = SINGLE, WORD, 1
 
     def __init__(self, what):
         self.sum, self.stage = what, what.stage
@@ -251,7 +250,10 @@ class Driver:
             self.corner = call["index"] + i * what.rows * call["row_stride"] + j * what.lanes * call["column_stride"]
             if what.layout == "grid":
                 sizes = {"a": "a_size", "b": "b_size", "c": "c_size", "values": "size", "flags": "size"}
-                self.call = call | {x: code.at(call[x], self.product * call[size]) for x, size in sizes.items()}
+                planes = {"a": maker.planes_of_operands, "b": maker.planes_of_operands}
+                self.call = call | {
+                    x: code.at(call[x], self.product * planes.get(x, 1) * call[size]) for x, size in sizes.items()
+                }
                 self.corner = self.corner + self.product * call["product_stride"]
             self.outputs = i * what.rows * call["wide"] + j * what.lanes
             for variable in (self.counted, *self.filled.values()):
@@ -266,6 +268,18 @@ class Driver:
     def sum(self, i, j):
         """Code of a tile."""
         raise NotImplementedError
+
+    def places(self):
+        """Where the operands of a tile begin in panels of all products."""
+        return [
+            self.code.at(self.call[which], self.panels[which] * self.call["turns"] * strides.product)
+            for which, strides in zip("ab", self.maker.strides, strict=True)
+        ]
+
+    def keep(self, source, target, slots):
+        """What a state has in some slots, in another, too."""
+        for slot in slots:
+            self.code.copy(*(self.code.at(x, self.maker.place(slot)) for x in (source, target)), self.maker.sum.cells)
 
     def nothing_yet(self, state, i, j):
         """Nothing has happened; outputs beyond the last are no reason to look, and count as inexact."""

@@ -102,15 +102,12 @@ class _Tiles(Driver):
         code, call, maker, order = self.code, self.call, self.maker, self.maker.order
         self.state = code.room(SLOTS * maker.sum.cells)
         self.stack = code.room(DEEPEST * maker.sum.cells)
-        self.operands = {
-            which: code.at(call[which], self.panels[which] * call["length"] * strides.product)
-            for which, strides in zip("ab", maker.strides, strict=True)
-        }
+        self.operands = dict(zip("ab", self.places(), strict=True))
         self.nothing_yet(self.state, i, j)
         self.known = code.variable(code.int(maker.sum.counts))
         self.level, self.step = (code.variable(code.int(0)) for _ in range(2))
         leaves = order.subtree.products
-        whole, rest = call["length"] // leaves, call["length"] % leaves
+        whole, rest = call["turns"] // leaves, call["turns"] % leaves
         with code.loop(whole) as turn:
             self._random_products(turn * leaves, leaves)
             self._leaves("subtree", turn * leaves)

@@ -261,9 +261,9 @@ class _Turns(Driver):
     def turns(self, a, b, state, begun=False):
         """All turns, of operands and a state at these places. Of one that has `begun`, outputs may be inexact."""
         code, call, maker = self.code, self.call, self.maker
-        turns, unit = call["turns"], maker.sum.unit
-        sizes = [strides.product * unit.group for strides in maker.strides]
-        fixed = state, call["numbers"], call["a_plane"], call["b_plane"]
+        unit = maker.sum.unit
+        turns, sizes = call["turns"] // unit.group, [strides.product * unit.group for strides in maker.strides]
+        fixed = state, call["numbers"], call["a_size"], call["b_size"]
         if begun and not maker.sum.counts:
             self.known.set(self.all_inexact(state))
         with code.while_(lambda: self.done.get() < turns):
@@ -381,8 +381,7 @@ class _Turns(Driver):
 
     def _keep(self, source, target):
         """What is in one place, in another, too."""
-        for slot in (*self.maker.carried, *self.maker.noted):
-            self.code.copy(*(self.code.at(x, self.maker.place(slot)) for x in (source, target)), self.maker.sum.cells)
+        self.keep(source, target, (*self.maker.carried, *self.maker.noted))
 
     def _draw_all(self, number, count):
         """Random numbers of stores, with all their bits."""
@@ -415,9 +414,9 @@ class _Grid(_Turns):
     def placed(self, unit):
         """(product, row, column) of a tile by its number."""
         call = self.call
-        panels, across, near = (call[name] for name in ("panels", "across", "near"))
-        product = unit // (panels * across)
-        rest = unit - product * (panels * across)
+        panels, tiles, near = (call[name] for name in ("panels", "tiles", "near"))
+        product, across = unit // tiles, tiles // panels
+        rest = unit - product * tiles
         block = rest // (near * across)
         rest = rest - block * near * across
         count = near.least(panels - block * near)
@@ -427,24 +426,19 @@ class _Grid(_Turns):
     def sum(self, i, j):
         """Code of a tile."""
         code, call, maker = self.code, self.call, self.maker
-        product, planes = self.product, maker.planes_of_operands
+        product, across = self.product, call["tiles"] // call["panels"]
         state = code.room(COUNTED_SLOTS * maker.sum.cells, maker.item)
         self.begin()
         self.spans = {
             "a": (product * call["panels"] + i) * call["stretches"],
-            "b": (product * call["across"] + j) * call["stretches"],
+            "b": (product * across + j) * call["stretches"],
         }
         self.nothing_yet(state, i, j)
         with code.loop(maker.sum.rows) as row:
-            begins = code.load(call["c"], product * call["c_apart"] + self.outputs + row * call["wide"])
+            begins = code.load(call["c"], self.outputs + row * call["wide"])
             code.store(begins, state, maker.place(VALUE, row))
-        self.corner = self.corner + product * call["apart"]
-        a, b = (
-            code.at(call[which], product * planes * call[which + "_plane"] + panel * call["length"] * strides.product)
-            for which, panel, strides in zip("ab", (i, j), maker.strides, strict=True)
-        )
-        self.turns(a, b, state)
-        self.tell(state, product * call["panels"] * maker.sum.rows * call["wide"] + self.outputs)
+        self.turns(*self.places(), state)
+        self.tell(state, self.outputs)
 
 
 class _Panels(_Turns):
@@ -454,17 +448,14 @@ class _Panels(_Turns):
         """Code of some turns of a panel."""
         code, call, maker = self.code, self.call, self.maker
         state = code.at(call["state"], i * (call["slots"] * maker.sum.cells))
-        a, b = (
-            code.at(call[which], self.panels[which] * call["length"] * strides.product)
-            for which, strides in zip("ab", maker.strides, strict=True)
-        )
+        a, b = self.places()
         self.begin()
         if maker.recording is None:
             self.turns(a, b, state, begun=True)
             return
-        fixed = state, call["numbers"], call["a_plane"], call["b_plane"]
+        fixed = state, call["numbers"], call["a_size"], call["b_size"]
         with code.builder.if_else(call["records"].differs(0).value) as (keeping, otherwise):
             with keeping:
-                code.call(maker.recording, a, b, call["kept"], *fixed, call["turns"])
+                code.call(maker.recording, a, b, call["kept"], *fixed, call["turns"] // maker.sum.unit.group)
             with otherwise:
                 self.turns(a, b, state, begun=True)

@@ -118,6 +118,12 @@ def has_nan(codes: Codes, fmt: Format) -> bool:
     return positive or int(each.max()) >= fmt.sign_bit | fmt.spec.nan_first
 
 
+def all_finite(codes: Codes, fmt: Format) -> bool:
+    """Whether there are neither infinities nor NaNs among codes."""
+    beyond = fmt.infinities and bool((magnitudes(codes, fmt) > fmt.max_code).any())
+    return not (beyond or has_nan(codes, fmt))
+
+
 def is_signalling(codes: Codes, fmt: Format) -> Any:
     """Whether each code is a signalling NaN."""
     if not fmt.spec.quiet:

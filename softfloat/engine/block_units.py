@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import threads, tiling, unit_ways, units
+from softfloat.engine import stacks, threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import tiles
@@ -56,58 +57,94 @@ def _follows(planned: Program, products: int) -> bool:
     return index is None or np.array_equal(index[:products], np.arange(products))
 
 
-def _laid_out(
-    planned: Program, blocks: Blocks, fmt: Format, daz: bool, group: int, size: int, bits: int
-) -> tuple[Codes, tiling.Extent]:
-    """(panels, span) of an operand, whose scales have so many bits of precision."""
+class _Operand(NamedTuple):
+    """An operand in a block format, as `stacks.in_pieces` takes it: how its loop reads codes and scales, whose precision is of so many bits."""
+
+    format: Format
+    bits: int
+    sizes: tuple[int, int, int]
+    given: tuple[Any, ...]
+
+    def lay_out(self, part: slice, panels: Codes) -> stacks.Spans:
+        """Numbers and powers of two."""
+        target, loop = panels[0], tiles().scaled_laid_out()
+        count, length, size = target.shape[1:]
+        spans = np.empty((2, count, size), np.int64)
+
+        def work(first: int, last: int) -> int:
+            loop(first, last, *self.given, target, spans)
+            return 0
+
+        threads.share_units(count, work, 2 * length * size)
+        least, greatest = int(spans[0].min(initial=INFINITE)), int(spans[1].max(initial=0))
+        finite = greatest < INFINITE
+        low, high = np.array([least, greatest if finite else 0], np.int64).view(np.float64).tolist()
+        return low, high, finite
+
+    def extent(self, found: stacks.Spans) -> tiling.Extent:
+        """What the numbers span."""
+        return units.extent_with_scales(*found, self.format, self.bits)
+
+
+def _operand_of(planned: Program, blocks: Blocks, fmt: Format, daz: bool, group: int, bits: int) -> _Operand:
     how, aligned = planned.accumulator, planned.accumulator.aligned
     assert aligned is not None
     of_zeros, grouped = unit_ways.power_of_zeros(how), aligned.group > 1
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
-    length, panels = -(-planned.length // group) * group, -(-wide // size)
     places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length], np.int64)
-    target = tiling.on_lines((2, panels, length, size), np.float64, np.empty)
-    spans = np.empty((2, panels, size), np.int64)
     of_elements = _of_elements(fmt, how.unpacked or fmt, daz, of_zeros, grouped)
-    of_scales = _of_scales(blocks.scale, of_zeros)
     of_nothing = of_zeros if grouped else of_zeros * of_zeros
-    loop = tiles().scaled_laid_out()
-
-    def work(first: int, last: int) -> int:
-        loop(first, last, codes, scales, places, of_elements, of_scales, of_nothing, target, spans)
-        return 0
-
-    threads.share_units(panels, work, 2 * length * size)
-    least, greatest = int(spans[0].min(initial=INFINITE)), int(spans[1].max(initial=0))
-    finite = greatest < INFINITE
-    low, high = np.array([least, greatest if finite else 0], np.int64).view(np.float64).tolist()
-    return target, units.extent_with_scales(low, high, finite, fmt, bits)
+    given = codes, scales, places, of_elements, _of_scales(blocks.scale, of_zeros), of_nothing
+    return _Operand(fmt, bits, (1, wide, -(-planned.length // group) * group), given)
 
 
-def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random: Random) -> tuple[Codes, Codes] | None:
-    """As `units.run`, of operands in block formats; None if they have to be spread out. `c` are codes."""
-    if scales.blocks is None:
-        return None
-    (a, b), bits = scales.blocks, scales.bits
-    rows, columns = a.codes.shape[1], b.codes.shape[1]
-    longest = max(x.bits for y in (a, b) for x in (y.element, y.scale))
-    if longest > LONGEST_CODE or not _follows(planned, a.codes.shape[0]):
-        return None
+def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
+    """The way of a unit whose terms are aligned, products of scaled numbers among them, if so many multiply-adds are worth it."""
     way = unit_ways.choose(planned)
     if way is None or way.unit.kind != "aligned" or not units.terms_fit(planned, bits):
         return None
-    if not unit_ways.worth_grid(planned, rows * b.codes.size):
+    return way if unit_ways.worth_grid(planned, work) else None
+
+
+def _of_first(done: stacks.Done | None) -> tuple[Codes, Codes] | None:
+    return None if done is None else (done.codes[0], done.flags[0])
+
+
+def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random: Random) -> tuple[Codes, Codes] | None:
+    """(codes in the partials format, flags) of operands in block formats; None if they have to be spread out. `c` are codes."""
+    if scales.blocks is None:
         return None
-    sizes = tiles().ROWS, tiles().LANES[way.carrier]
-    made = [
-        _laid_out(planned, blocks, fmt, rule.daz, way.unit.group, size, own)
-        for blocks, fmt, rule, size, own in zip((a, b), planned.formats, planned.reading, sizes, bits, strict=True)
-    ]
-    values_of_c = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)
-    start = None if values_of_c is None else tiling.extent(values_of_c, planned.partials)
-    if not tiling.fits(way, planned.length, [span for _, span in made], start):
+    a, b = scales.blocks
+    longest = max(x.bits for y in (a, b) for x in (y.element, y.scale))
+    if longest > LONGEST_CODE or not _follows(planned, a.codes.shape[0]):
         return None
-    panels = [target[np.newaxis] for target, _ in made]
-    values, flags, _ = tiling.summed(way, planned, panels, values_of_c, (rows, columns), place, random)
-    return tiling.coded(way, planned, values, flags)
+    way = _way_of(planned, scales.bits, a.codes.shape[1] * b.codes.size)
+    if way is None:
+        return None
+    first, second = (
+        _operand_of(planned, blocks, fmt, rule.daz, way.unit.group, own)
+        for blocks, fmt, rule, own in zip((a, b), planned.formats, planned.reading, scales.bits, strict=True)
+    )
+    start = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]
+    return _of_first(stacks.in_pieces(way, planned, (first, second), start, place, random))
+
+
+def spread(
+    planned: Program, scales: Scales, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random
+) -> tuple[Codes, Codes] | None:
+    """The same of values a, (rows, k), and b, (k, columns), each of which has a scale; c has values."""
+    how = planned.accumulator
+    way = None if how.aligned is None or how.reduction else _way_of(planned, scales.bits, a.shape[0] * b.size)
+    if way is None:
+        return None
+    operands, each, group = [], scales.each, way.unit.group
+    known = (a, each.a, each.leads_a), (b, each.b, each.leads_b)
+    for axis, (x, own, leads), fmt, bits in zip((1, 0), known, planned.formats, scales.bits, strict=True):
+        values = stacks.filled_up(x, axis, planned, group)
+        powers = units.leads(values, how.unpacked or fmt, how, stacks.filled_up(leads, axis, planned, group))
+        with np.errstate(invalid="ignore"):
+            values = values * stacks.filled_up(own, axis, planned, group, 1.0)
+        operands.append(stacks.Scaled(fmt, values, powers, bits, axis == 1))
+    start = None if c is None else c[np.newaxis]
+    return _of_first(stacks.in_pieces(way, planned, (operands[0], operands[1]), start, place, random))

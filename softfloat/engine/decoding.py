@@ -70,3 +70,48 @@ def _widened(codes: Codes, fmt: Format, daz: bool) -> Codes:
             fraction = below << np.uint64(FLOAT64.mantissa_bits - fmt.mantissa_bits)
         found[nans] = fraction | np.uint64(FLOAT64.infinity) | (negative.astype(np.uint64) << np.uint64(63))
     return found
+
+
+READINGS = {parameters.FLOAT16: "half", parameters.BFLOAT16: "bfloat16", parameters.FLOAT32: "number"}
+NO_TABLE: Codes = np.empty(0, np.float32)
+
+
+def _single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
+    """The numbers of codes as float32, or None if it does not hold them."""
+    values = decoded(codes, fmt, Rule(daz=daz))
+    with np.errstate(over="ignore"):
+        single: Codes = values.astype(np.float32)
+    return single if np.array_equal(single, values, equal_nan=True) else None
+
+
+@lru_cache(maxsize=64)
+def _singles(fmt: Format, daz: bool) -> Codes | None:
+    """Those of all codes."""
+    return _single(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz)
+
+
+def _flushed(codes: Codes) -> Codes:
+    """Codes of float32, subnormal numbers being zeros."""
+    exponent, sign = np.uint32(parameters.FLOAT32.infinity), np.uint32(1 << (parameters.FLOAT32.width - 1))
+    small = (codes & exponent) == 0
+    if not small.any():
+        return codes
+    found = codes.copy()
+    found[small] &= sign
+    return found
+
+
+def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
+    """(reading, codes, table) as loops of `kernels.paired` read these codes; None if float32 does not hold their numbers."""
+    reading, table = READINGS.get(fmt.spec, ""), NO_TABLE
+    if reading == "number":
+        return reading, (_flushed(codes) if daz else codes).view(np.float32), table
+    if daz or (reading == "half" and not parameters.available()[1]):
+        reading = ""
+    if reading:
+        return reading, codes, table
+    known = _singles(fmt, daz) if fmt.bits <= 16 else None
+    if known is not None:
+        return "table", codes, known
+    single = _single(codes, fmt, daz)
+    return None if single is None else ("number", single, table)

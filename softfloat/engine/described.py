@@ -138,7 +138,10 @@ def _line(
         if not tiling.fits(way, length, [*spans, ONE][:2], of_c):
             return None
         shape = len(both[0]) * what.rows, what.lanes
-        begins = None if start is None else tiling.filled(start[None], 1, math.prod(shape), np.float32)
+        begins: Codes | None = None
+        if start is not None:
+            begins = np.zeros(math.prod(shape), np.float32)
+            begins[: start.size] = start
         where = Place(place.first + begin * place.column_stride, what.lanes * place.column_stride, place.column_stride)
         padded = None if tally is None else Tally.room(shape, np.float32)
         panels = both[0], both[-1]
@@ -230,7 +233,7 @@ def _looped(
         what,
         arrays | way.rounding,
         {
-            "tiles": units, "panels": len(panels[0]), "length": planned.length, "wide": shape[1], "rows": size[0], "columns": size[1],
+            "tiles": units, "panels": len(panels[0]), "turns": planned.length, "wide": shape[1], "rows": size[0], "columns": size[1],
             "has_c": int(start is not None), "nan_flags": tiling.nan_flags_of(way),
         }
         | way.address(place, random),

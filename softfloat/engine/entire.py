@@ -13,12 +13,14 @@ import numpy as np
 
 from softfloat.engine import elementwise, threads, tiling
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import dots, paired
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Place, Random
 from softfloat.kernels.spec import FLOAT64
 
+PIECE = 1 << 18  # products of outputs in a line that are done at a time
 MOST = 9  # products of slices that are still faster than the plain way
 DRAWN = 64  # multiply-adds that take as long as one rounding by random bits
 LOWEST, HIGHEST = -1000, 1000  # exponents that leave float64's normal numbers to everything
@@ -110,6 +112,33 @@ def run(
     threads.share(values.size, work)
     codes, flags = elementwise.settled("convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule)
     return codes.reshape(shape), flags.reshape(shape)
+
+
+def _row_by_row(x: Codes, y: Codes) -> Codes:
+    """Dot products of rows; one number for all of y may stand for the whole."""
+    summed: Codes = x.sum(axis=1) * y[0, 0] if y.size == 1 else np.einsum("nk,nk->n", x, y)
+    return summed
+
+
+def in_line(
+    planned: Program, a: Codes, b: Codes, c: Codes | None, place: Place, random: Random
+) -> tuple[Codes, Codes] | None:
+    """The same of codes (k, outputs), c (outputs,), whose outputs lie in a row; some at a time."""
+    start, found = None, []
+    step = max(1, PIECE // planned.length)
+    for first in range(0, a.shape[1], step):
+        part = slice(first, first + step)
+        views = [a[:, part].T, b[:, part].T if any(b.strides) else b[:1, :1]]
+        x, y = (decoded(*operand) for operand in zip(views, planned.formats, planned.reading, strict=True))
+        if c is not None:
+            start = decoded(np.ascontiguousarray(c[part]), planned.partials, planned.entry)
+        where = place._replace(first=place.first + first * place.column_stride)
+        done = run(planned, x, y, start, _row_by_row, where, random)
+        if done is None:
+            return None
+        found.append(done)
+    codes, flags = zip(*found, strict=True)
+    return np.concatenate(codes), np.concatenate(flags)
 
 
 def drawn(

@@ -55,7 +55,7 @@ class Grids(Job):
 
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         super().__init__(what, arrays, numbers)
-        self._what, self._chains, self._launch = what, numbers["chains"], calls().launch()
+        self._what, self._chains, self._launch = what, numbers.get("chains", 1), calls().launch()
         self.words_of_grids = self.called(0, 0, {})
         """The address of the loop, and what it takes beside what `grids` does."""
 

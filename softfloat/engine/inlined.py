@@ -3,30 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.engine.draws import replica_key
-from softfloat.engine.parameters import is_unusual, rule_for, way_of
+from softfloat.engine.parameters import floor_of, is_unusual, rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 __all__ = ["Inlined", "drawing_of", "inlined", "integer_limits"]
 
-
-@cache
-def _kernels() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import inlined as module
-
-    return module
+_kernels = floor_of("inlined")
 
 
 class Inlined(NamedTuple):

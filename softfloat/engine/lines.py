@@ -9,7 +9,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
@@ -17,13 +16,9 @@ from numpy.lib.stride_tricks import as_strided
 
 from softfloat.engine import elementwise, generated, threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.decoding import decoded
+from softfloat.engine.decoding import readable
 from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
-    BFLOAT16,
-    FLOAT16,
-    FLOAT32,
-    available,
     counted_lines,
     dots,
     gathered,
@@ -39,14 +34,12 @@ from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import Drawn, Generated, OneByOne, Place, Random, Settled, Tally, Way
 from softfloat.formats import Format
-from softfloat.kernels.spec import Overflow, Rule
+from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
 FEW_DRAWN = 12  # outputs that draw, of which a panel costs more than each alone
-_READINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 _IN_ORDER: Codes = np.empty(0, np.int64)
-NO_TABLE: Codes = np.empty(0, np.float32)
 
 
 class Line(NamedTuple):
@@ -113,15 +106,6 @@ class Operand:
         return special, replace(self, flat=codes.reshape(-1), steps=(1, self.length), origin=outputs.start)
 
 
-@lru_cache(maxsize=64)
-def _table(fmt: Format, daz: bool) -> Codes | None:
-    """The numbers of all codes as float32, or None if it does not hold them."""
-    values = decoded(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, Rule(daz=daz))
-    with np.errstate(over="ignore"):
-        single: Codes = values.astype(np.float32)
-    return single if np.array_equal(single, values, equal_nan=True) else None
-
-
 class _Memory:
     """A flat array over the memory of a view."""
 
@@ -129,35 +113,6 @@ class _Memory:
         self.view = view
         place = view.__array_interface__["data"][0]
         self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, True), "version": 3}
-
-
-def _flushed(codes: Codes) -> Codes:
-    """Codes of float32, subnormal numbers being zeros."""
-    exponent, sign = np.uint32(FLOAT32.infinity), np.uint32(1 << (FLOAT32.width - 1))
-    small = (codes & exponent) == 0
-    if not small.any():
-        return codes
-    found = codes.copy()
-    found[small] &= sign
-    return found
-
-
-def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
-    """(reading, codes, table) as loops of `kernels.paired` read these codes; None if float32 does not hold their numbers."""
-    reading, table = _READINGS.get(fmt.spec, ""), NO_TABLE
-    if reading == "number":
-        return reading, (_flushed(codes) if daz else codes).view(np.float32), table
-    if daz or (reading == "half" and not available()[1]):
-        reading = ""
-    if reading:
-        return reading, codes, table
-    if fmt.bits > 16:
-        values = decoded(codes, fmt, Rule(daz=daz))
-        with np.errstate(over="ignore"):
-            single: Codes = values.astype(np.float32)
-        return ("number", single, table) if np.array_equal(single, values, equal_nan=True) else None
-    found = _table(fmt, daz)
-    return None if found is None else ("table", codes, found)
 
 
 def _flat(codes: Codes, reach: int) -> Codes:
@@ -270,11 +225,6 @@ class _Work:
     def piece(self) -> int:
         """Products done at a time, while there are enough for all threads."""
         return PIECE << bool(self.reading)
-
-    @property
-    def alike(self) -> bool:
-        """Whether all terms have the same power of two: those of several products each."""
-        return isinstance(self.way, UnitWay) and self.way.unit.kind == "aligned" and self.way.unit.term > 1
 
     @property
     def what(self) -> Any:
@@ -539,7 +489,7 @@ class _State:
             return False
         if work.factor != 1.0:
             a *= work.factor
-        if work.alike:
+        if isinstance(way, UnitWay) and way.alike:
             a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
         self._loop(start, a, b, kept)
         return True
@@ -551,9 +501,8 @@ class _State:
         first = index + self.outputs.start * stride
         what = work.what
         arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
-        length = a.shape[2]
-        given = {"turns": length // way.group, "length": length, "slots": work.slots, "records": int(self.records)}
-        given |= {"a_plane": a.size // way.planes, "b_plane": b.size // way.planes}
+        given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
+        given |= {"a_size": a.size // way.planes, "b_size": b.size // way.planes}
         if what.draws:
             step = work.begun + start // way.group * work.apart
             given |= generated.turns(step, work.apart, each=self.records)

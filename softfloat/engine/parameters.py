@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from importlib import import_module
+from types import ModuleType
+from typing import Any
 
 import numpy as np
 
@@ -13,92 +16,44 @@ from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rounding, Rule
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
-
 NEAREST = Settings()
 FLOAT16, BFLOAT16, FLOAT32 = (ROSTER[name].spec for name in ("float16", "bfloat16", "float32"))
 
 
-@cache
-def loops() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import loops as module
-
-    return module
+def floor_of(name: str) -> Callable[[], ModuleType]:
+    """What imports a compiled floor when it is first needed."""
+    return cache(lambda: import_module(f"softfloat.kernels.{name}"))
 
 
-@cache
-def wide() -> ModuleType:
-    """Those of formats beyond the carriers, likewise."""
-    from softfloat.kernels import wide as module
-
-    return module
-
-
-@cache
-def wide_blocks() -> ModuleType:
-    """Blocks of ordinary numbers in float64, likewise."""
-    from softfloat.kernels import wide_blocks as module
-
-    return module
-
-
-@cache
-def wide_products() -> ModuleType:
-    """Sums in order of float64, likewise."""
-    from softfloat.kernels import wide_products as module
-
-    return module
-
-
-@cache
-def wide_exact() -> ModuleType:
-    """Exact sums of wide formats, likewise."""
-    from softfloat.kernels import wide_exact as module
-
-    return module
-
-
-@cache
-def singles() -> ModuleType:
-    """Operations on float32 that the CPU rounds, likewise."""
-    from softfloat.kernels import singles as module
-
-    return module
-
-
-@cache
-def drawn_singles() -> ModuleType:
-    """Sums and products of float32 that draw, likewise."""
-    from softfloat.kernels import drawn_singles as module
-
-    return module
-
-
-@cache
-def drawn_conversions() -> ModuleType:
-    """Those that convert stochastically."""
-    from softfloat.kernels import drawn_conversions as module
-
-    return module
-
-
-@cache
-def fast() -> ModuleType:
-    """The faster loops."""
-    from softfloat.kernels import fast as module
-
-    return module
-
-
-@cache
-def blocks() -> ModuleType:
-    """The loops over blocks of ordinary operands."""
-    from softfloat.kernels import blocks as module
-
-    return module
+loops = floor_of("loops")
+wide = floor_of("wide")
+wide_blocks = floor_of("wide_blocks")
+wide_products = floor_of("wide_products")
+wide_exact = floor_of("wide_exact")
+singles = floor_of("singles")
+drawn_singles = floor_of("drawn_singles")
+drawn_conversions = floor_of("drawn_conversions")
+fast = floor_of("fast")
+blocks = floor_of("blocks")
+tiles = floor_of("tiles")
+quick_steps = floor_of("quick_steps")
+steps = floor_of("steps")
+gathered = floor_of("gathered")
+paired = floor_of("paired")
+batches = floor_of("batches")
+stacked = floor_of("stacked")
+counted_lines = floor_of("counted_lines")
+calls = floor_of("sums.calls")
+sums = floor_of("sums.target")
+orders = floor_of("sums.orders")
+descriptions = floor_of("sums.description")
+counted_parts = floor_of("counted_parts")
+dots = floor_of("dots")
+units = floor_of("units")
+exact_units = floor_of("exact_units")
+scaled_segments = floor_of("scaled_segments")
+values = floor_of("values")
+quantization = floor_of("quantization")
 
 
 # -- specs -----------------------------------------------------------------------------------------------------------
@@ -217,118 +172,6 @@ def check_reach(settings: Settings, fmt: Format, width: int) -> None:
             f"sr_bits must be 1 to {most} for sr_method={settings.sr_method!r} into {fmt}, got {width}"
             f"{' (the default)' if settings.sr_bits is None else ''}; sr_method='truncate' takes up to 52"
         )
-
-
-@cache
-def tiles() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import tiles as module
-
-    return module
-
-
-@cache
-def quick_steps() -> ModuleType:
-    """What tells which of its steps serve, likewise."""
-    from softfloat.kernels import quick_steps as module
-
-    return module
-
-
-@cache
-def steps() -> ModuleType:
-    """The steps of its loops."""
-    from softfloat.kernels import steps as module
-
-    return module
-
-
-@cache
-def gathered() -> ModuleType:
-    """What reads operands wherever they lie."""
-    from softfloat.kernels import gathered as module
-
-    return module
-
-
-@cache
-def paired() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import paired as module
-
-    return module
-
-
-@cache
-def batches() -> ModuleType:
-    """What reads, sums and writes small products one after the other."""
-    from softfloat.kernels import batches as module
-
-    return module
-
-
-@cache
-def stacked() -> ModuleType:
-    """What brings operands into tiles, and outputs out of them."""
-    from softfloat.kernels import stacked as module
-
-    return module
-
-
-@cache
-def counted_lines() -> ModuleType:
-    """Its loops that count, alike."""
-    from softfloat.kernels import counted_lines as module
-
-    return module
-
-
-@cache
-def calls() -> ModuleType:
-    """Calls of generated loops out of compiled ones, likewise."""
-    from softfloat.kernels.sums import calls as module
-
-    return module
-
-
-@cache
-def sums() -> ModuleType:
-    """The generator of loops, imported when first needed."""
-    from softfloat.kernels.sums import target as module
-
-    return module
-
-
-@cache
-def orders() -> ModuleType:
-    """Its orders."""
-    from softfloat.kernels.sums import orders as module
-
-    return module
-
-
-@cache
-def descriptions() -> ModuleType:
-    """What it takes, alike."""
-    from softfloat.kernels.sums import description as module
-
-    return module
-
-
-@cache
-def counted_parts() -> ModuleType:
-    """What puts counts of a sum's parts together."""
-    from softfloat.kernels import counted_parts as module
-
-    return module
-
-
-@cache
-def dots() -> ModuleType:
-    """The compiled floor below, imported when first needed."""
-    from softfloat.kernels import dots as module
-
-    return module
 
 
 def loop_event() -> str:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import cache, lru_cache, partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,6 @@ from softfloat.engine import (
     plain,
     prefixes,
     stacks,
-    tiling,
     trees,
     unit_ways,
     units,
@@ -37,7 +36,7 @@ from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results, Scales
-from softfloat.engine.programs import Program, arranged
+from softfloat.engine.programs import Program
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -182,7 +181,9 @@ def _by_line(
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
-        done = _entire(planned, line, ways.Random(key, call.stream))
+        done = entire.in_line(
+            planned, line.a, line.b, line.c, ways.Place(line.first, 0, line.stride), ways.Random(key, call.stream)
+        )
     else:
         done = by_itself()
     if done is None:
@@ -246,53 +247,22 @@ def one_by_one(
         run(one, planned, call, Results(*places), False, counting)
 
 
-def _row_by_row(x: Codes, y: Codes) -> Codes:
-    """Dot products of rows; one number for all of y may stand for the whole."""
-    summed: Codes = x.sum(axis=1) * y[0, 0] if y.size == 1 else np.einsum("nk,nk->n", x, y)
-    return summed
-
-
-def _entire(planned: Program, line: lines.Line, random: ways.Random) -> Done | None:
-    """One block of everything, some outputs at a time."""
-    start, found = None, []
-    step = max(1, lines.PIECE // planned.length)
-    for first in range(0, line.a.shape[1], step):
-        part = slice(first, first + step)
-        views = [line.a[:, part].T, line.b[:, part].T if any(line.b.strides) else line.b[:1, :1]]
-        x, y = (decoded(*operand) for operand in zip(views, planned.formats, planned.reading, strict=True))
-        if line.c is not None:
-            start = decoded(np.ascontiguousarray(line.c[part]), planned.partials, planned.entry)
-        place = ways.Place(line.first + first * line.stride, 0, line.stride)
-        done = entire.run(planned, x, y, start, _row_by_row, place, random)
-        if done is None:
-            return None
-        found.append(done)
-    codes, flags = zip(*found, strict=True)
-    return np.concatenate(codes), np.concatenate(flags)
-
-
 def key_of(call: Call) -> int:
     """The key of a call's random numbers."""
     settings = call.whole
     return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
 
 
-def _all_finite(codes: Codes, fmt: Format) -> bool:
-    """Whether there are neither infinities nor NaNs among codes."""
-    beyond = fmt.infinities and bool((arguments.magnitudes(codes, fmt) > fmt.max_code).any())
-    return not (beyond or arguments.has_nan(codes, fmt))
-
-
 def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, results: Results) -> bool:
     """Whether operands in block formats went to the loops of units from their codes, or their segments did."""
     key, levels = key_of(call), planned.accumulator.reduction
-    operands = tuple(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
+    operands = zip((problem.a, problem.b), planned.formats, strict=True)
     if not (levels and levels[0].scaling):
         done = block_units.run(planned, scales, problem.c, _place_of(problem), ways.Random(key, call.stream))
-    elif problem.paired or not all(_all_finite(codes, fmt) for codes, fmt, _ in operands):
+    elif problem.paired or not all(arguments.all_finite(*x) for x in operands):
         return False
     else:
-        done = _by_parts(problem, planned, cache(lambda: [decoded(*x) for x in operands]), call)
+        done = _by_parts(problem, planned, call)
     if done is not None:
         _finish(done, problem, planned, call, key, results)
     return done is not None
@@ -326,11 +296,11 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and not (counting or problem.paired or cumulative or planned.accumulator.reduction):
         place, random = _place_of(problem), ways.Random(key, call.stream)
-        done = _by_unit(planned, a, b, values if problem.c is not None else None, place, random, problem.scales)
+        begins = values if problem.c is not None else None
+        done = block_units.spread(planned, problem.scales, a, b, begins, place, random)
         if done is not None:
             _finish(done, problem, planned, call, key, results)
             return
-        a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     if not (cumulative or counting or problem.scales) and _void(
         problem, planned, call, results, (a, b, values), signals
     ):
@@ -346,10 +316,8 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if served is None and not counting:
             special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
         if special is not None:
-            x, y, begins = special.without(problem.a, problem.b, values)
-            done = _by_tiles(planned, x, y, begins if problem.c is not None else None, problem, call)
-            if done is None:
-                done = _quick(problem, planned, *special.without(a, b, values), call, key)
+            x, y, _ = special.without(problem.a, problem.b, values)
+            done = _quick(replace(problem, a=x, b=y), planned, *special.without(a, b, values), call, key)
         if special is not None and done is not None:
             _finish(done, problem, planned, call, key, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
@@ -438,11 +406,10 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
     if problem.paired or problem.scales is not None:
         return None
     if planned.accumulator.reduction:
-        operands = tuple(zip((problem.a, problem.b), planned.formats, planned.reading, strict=True))
-        given = [*operands, *([] if problem.c is None else [(problem.c, planned.partials, planned.entry)])]
-        if not all(_all_finite(codes, fmt) for codes, fmt, _ in given):
+        given = *zip((problem.a, problem.b), planned.formats, strict=True), (problem.c, planned.partials)
+        if not all(codes is None or arguments.all_finite(codes, fmt) for codes, fmt in given):
             return None
-        done = _by_parts(problem, planned, cache(lambda: [decoded(*x) for x in operands]), call)
+        done = _by_parts(problem, planned, call)
         if done is None:
             return None
         _finish(done, problem, planned, call, key_of(call), results)
@@ -465,10 +432,10 @@ def _together(
     start, random = None, ways.Random(key, call.stream)
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    x, y, into = arranged(problem.a, 2, planned), arranged(problem.b, 1, planned), None
+    into = None
     if results.codes.dtype == planned.partials.dtype and is_straight(planned):
         into = results.codes.reshape(shape), results.flags.reshape(shape)
-    done = stacks.run(way, planned, x, y, start, place, random, into)
+    done = stacks.run(way, planned, problem.a, problem.b, start, place, random, into)
     if done is None:
         return None
     if into is None:
@@ -506,29 +473,22 @@ def _quick(
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     place, random = _place_of(problem), ways.Random(key, call.stream)
     if accumulator.reduction or accumulator.chains > 1:
-        done = _by_parts(problem, planned, lambda: [a, b], call, tally)
-        few = math.prod(_shape(problem)) < dots().LANES
-        return _by_unit(planned, a, b, start, place, random, None, tally) if done is None and not few else done
-    if entire.serves(planned) and tally is None:
+        done = _by_parts(problem, planned, call, tally)
+        if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
+            return done
+    elif entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
-    done = None if tally is None else _by_tiles(planned, problem.a, problem.b, start, problem, call, tally)
-    return _by_values(planned, problem, a, b, start, place, random, tally) if done is None else done
-
-
-def _shape(problem: Problem) -> tuple[int, int]:
-    """Of a grid's outputs."""
-    return problem.a.shape[0], problem.b.shape[1]
+    return _by_codes(planned, problem, start, place, random, tally)
 
 
 def _by_parts(
     problem: Problem,
     planned: Program,
-    values: Callable[[], list[Codes]],
     call: Call,
     tally: ways.Tally | None = None,
 ) -> Done | None:
-    """Segments or chains of one grid by the faster loops, and their sums; `values` are those of both operands, if codes do not do."""
-    accumulator, key, shape = planned.accumulator, key_of(call), _shape(problem)
+    """Segments or chains of one grid by the faster loops, and their sums."""
+    accumulator, key, shape = planned.accumulator, key_of(call), (problem.a.shape[0], problem.b.shape[1])
     place, random = _place_of(problem), ways.Random(key, call.stream)
 
     def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
@@ -537,7 +497,7 @@ def _by_parts(
             work = math.prod(shape) * cuts.size * cuts.stretches
             if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(part, work):
                 return None
-            x, y = (arranged(cuts.stacked(v, k), 1 + k, part) for v, k in ((problem.a, 1), (problem.b, 0)))
+            x, y = cuts.stacked(problem.a, 1), cuts.stacked(problem.b, 0)
             found = stacks.run(way, part, x, y, None, place, random)
             if found is not None and not found.left:
                 return found.codes, found.flags
@@ -547,13 +507,8 @@ def _by_parts(
             if len(some) < len(each):
                 return None
             return np.concatenate([codes for codes, _ in some]), np.concatenate([flags for _, flags in some])
-        cut, (a, b) = cuts.only, values()
-        x, y, done = a[:, cut], b[cut], None
-        codes = replace(problem, a=problem.a[:, cut], b=problem.b[cut], c=None)
-        if of_part is not None:
-            done = _by_tiles(part, codes.a, codes.b, None, problem, call, of_part)
-        if done is None:
-            done = _by_values(part, codes, x, y, None, place, random, of_part)
+        codes = replace(problem, a=problem.a[:, cuts.only], b=problem.b[cuts.only], c=None)
+        done = _by_codes(part, codes, None, place, random, of_part)
         return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
 
     def run_chains(first: Program) -> Done | None:
@@ -576,91 +531,40 @@ def _pairs_all(planned: Program) -> bool:
     return planned.accumulator.tree and planned.block == 1 and not planned.accumulator.reduction
 
 
-def _by_tiles(
+def _by_codes(
     planned: Program,
-    a: Codes,
-    b: Codes,
-    start: Codes | None,
     problem: Problem,
-    call: Call,
+    start: Codes | None,
+    place: ways.Place,
+    random: ways.Random,
     tally: ways.Tally | None = None,
 ) -> Done | None:
-    """Codes of one grid, where the problem's lies, from panel to result; it fills the `tally`, if there is one."""
-    way = way_of(planned, start is not None)
-    if way is None:
-        return None
-    x, y = arranged(a[np.newaxis], 2, planned), arranged(b[np.newaxis], 1, planned)
-    c, random = None if start is None else start[np.newaxis], ways.Random(key_of(call), call.stream)
-    done = stacks.run(way, planned, x, y, c, _place_of(problem), random, None, tally)
-    return None if done is None or done[2] else (done[0][0], done[1][0])
+    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that."""
+    a, b = problem.a, problem.b
+    way, done = way_of(planned, start is not None, directly=False), None
+    if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(planned, a.size * b.shape[1], tally is not None):
+        way = None
+    if way is not None:
+        c = None if start is None else start[np.newaxis]
+        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, None, tally)
+    if done is not None:
+        return done.codes[0], done.flags[0]
+    if tally is None and _pairs_all(planned) and trees.serves(planned):
+        return trees.run(planned, a.T[:, :, None], b[:, None], problem.c)
+    return None
 
 
-def way_of(planned: Program, begins: bool = False) -> ways.Way | None:
-    """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c."""
+def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
+    """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
     way = described.in_pairs(planned) if _pairs_all(planned) else ways.choose(planned)
     if way is not None and way.compensates and planned.draws:
         return None
-    return units.of_codes(planned, begins) if way is None else way
+    return units.of_grids(planned, begins, directly) if way is None else way
 
 
 def is_straight(planned: Program) -> bool:
     """Whether what loops make are a call's results."""
     return not (planned.converts or planned.loses_signs)
-
-
-def _by_values(
-    planned: Program,
-    codes: Problem,
-    a: Codes,
-    b: Codes,
-    c: Codes | None,
-    place: ways.Place,
-    random: ways.Random,
-    tally: ways.Tally | None = None,
-) -> Done | None:
-    """A grid of numbers, and of `codes`, by the faster loops; in pairs level by level, if no loop does that."""
-    way, done = way_of(planned), None
-    if not isinstance(way, ways.Generated) and not _pairs_all(planned):
-        return _by_unit(planned, a, b, c, place, random, None, tally)
-    if isinstance(way, ways.Generated):
-        operands = tiling.Operands(arranged(a, 1, planned), arranged(b, 0, planned), c)
-        done = tiling.run(way, planned, operands, place, random, tally)
-    if done is None and tally is None and _pairs_all(planned) and trees.serves(planned):
-        return trees.run(planned, codes.a.T[:, :, None], codes.b[:, None], codes.c)
-    return done
-
-
-def _by_unit(
-    planned: Program,
-    a: Codes,
-    b: Codes,
-    start: Codes | None,
-    place: ways.Place,
-    random: ways.Random,
-    scales: Scales | None = None,
-    tally: ways.Tally | None = None,
-) -> Done | None:
-    """By the loops of units, if they serve this program and these values. With scales, these go into the operands themselves.
-
-    They fill the `tally`, if there is one.
-    """
-    how = planned.accumulator
-    if not unit_ways.worth_grid(planned, a.shape[0] * b.size, tally is not None):
-        return None
-    x, y, scaled = arranged(a, 1, planned), arranged(b, 0, planned), None
-    if scales is not None:
-        if how.aligned is None or how.reduction:
-            return None
-        first, second = (how.unpacked or fmt for fmt in planned.formats)
-        scaled = units.Scaled(
-            units.leads(x, first, how, arranged(scales.each.leads_a, 1, planned)),
-            units.leads(y, second, how, arranged(scales.each.leads_b, 0, planned)),
-            scales.bits,
-        )
-        with np.errstate(invalid="ignore"):
-            x *= arranged(scales.each.a, 1, planned, fill=1.0)
-            y *= arranged(scales.each.b, 0, planned, fill=1.0)
-    return units.run(planned, tiling.Operands(x, y, start), place, random, scaled, tally)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:

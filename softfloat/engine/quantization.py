@@ -3,35 +3,31 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
 from softfloat.blocks import Fixed
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.elementwise import quick
-from softfloat.engine.parameters import fast, fast_numbers, fits_narrow_carrier, is_unusual, packed, rule_for
+from softfloat.engine.parameters import (
+    fast,
+    fast_numbers,
+    fits_narrow_carrier,
+    is_unusual,
+    packed,
+    quantization,
+    rule_for,
+)
 from softfloat.engine.threads import share
 from softfloat.environments import Overflow, Rounding, Settings
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import CARRIER32, CARRIER64, target
 
-if TYPE_CHECKING:
-    from types import ModuleType
-
 SATURATING = Settings(overflow=Overflow.SATURATE)
 FLOAT8_E4M3 = ROSTER["float8_e4m3fn"]
 LONGEST_SCALE = 8  # bits of a scale whose codes have a table
 SMALLEST_NORMAL = 2.0**-126
-
-
-@cache
-def quantization() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import quantization as module
-
-    return module
 
 
 @dataclass(frozen=True)

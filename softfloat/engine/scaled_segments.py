@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from functools import cache
-from types import ModuleType
-
 import numpy as np
 
 from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import FLOAT32
+from softfloat.engine.parameters import FLOAT32, scaled_segments
 from softfloat.engine.programs import Site
 from softfloat.kernels.spec import Rounding
 
@@ -17,14 +14,6 @@ FUSED = "scales_fused", "first_fused", "second_fused"
 """Orders of which the loop has one."""
 WORTH_A_LOOP = 1 << 14
 """Products of sums and scales from which on a call is worth the loop, which takes a second to compile."""
-
-
-@cache
-def _floor() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import scaled_segments as module
-
-    return module
 
 
 def added(order: str, total: Codes, sums: Codes, a: Codes, b: Codes, site: Site) -> tuple[Codes, Codes] | None:
@@ -35,7 +24,11 @@ def added(order: str, total: Codes, sums: Codes, a: Codes, b: Codes, site: Site)
         return None
     if site.format.spec != FLOAT32 or rule.rounding is not Rounding.NEAREST_EVEN or not rule.restated:
         return None
-    codes, flags, loop = np.array(total, np.uint32, order="C"), np.zeros(shape, np.uint8), _floor().added(order)
+    codes, flags, loop = (
+        np.array(total, np.uint32, order="C"),
+        np.zeros(shape, np.uint8),
+        scaled_segments().added(order),
+    )
     known = [np.ascontiguousarray(x, np.uint32).view(np.int32) for x in (sums, a, b)]
     wild: list[bool] = []
 

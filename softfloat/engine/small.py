@@ -19,7 +19,7 @@ from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Call, Options, Uses
 from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import STAGE_SETTINGS, Program, arranged, check_inputs, program
+from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
@@ -277,8 +277,7 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
     shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
     codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
     a, b = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-    x, y = arranged(a, 2, planned), arranged(b, 1, planned)
-    done = stacks.run(way, planned, x, y, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
+    done = stacks.run(way, planned, a, b, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
     if done is None:
         return None
     if done.left:

@@ -10,14 +10,15 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import threads, tiling
+from softfloat.engine import threads, tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded
-from softfloat.engine.lines import NO_TABLE, Span, readable
+from softfloat.engine.decoding import NO_TABLE, decoded, readable
+from softfloat.engine.lines import Span
 from softfloat.engine.parameters import batches, stacked, tiles
 from softfloat.engine.pools import Pool
-from softfloat.engine.programs import Program
+from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
+from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -37,6 +38,10 @@ LONG = 1 << 26
 """Multiply-adds from which on a piece is shared among threads itself, and looked at whether it is still wanted."""
 
 
+Spans = tuple[float, float, bool]
+"""The least magnitude of numbers, but 0, and the greatest; whether all are finite."""
+
+
 class Operand(NamedTuple):
     """Codes of all products' first or second operands, and how they are read: (products, rows, k) if it `stands`, or (products, k, columns).
 
@@ -53,28 +58,71 @@ class Operand(NamedTuple):
     of_zeros: float
     planes: int
 
-    def lay_out(self, part: slice, panels: Codes) -> tuple[float, float, bool]:
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Products, outputs and k."""
+        products, down, across = self.codes.shape
+        return (products, down, across) if self.stands else (products, across, down)
+
+    def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        loop: Callable[..., tuple[float, float, bool]]
-        loop = stacked().laid_out(self.reading, self.carrier, self.planes, self.stands)
+        loop: Callable[..., Spans] = stacked().laid_out(self.reading, self.carrier, self.planes, self.stands)
         return loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
 
+    def extent(self, found: Spans) -> Extent:
+        """What numbers span of which laying out told this."""
+        return tiling.extent_of(*found, self.format)
 
-def operands_of(
-    planned: Program, a: Codes, b: Codes, carrier: type, planes: int, of_zeros: float = 0.0
-) -> tuple[Operand, Operand] | None:
+
+class Scaled(NamedTuple):
+    """Values of one product's operand, scales of so many bits of precision in them, and powers of two for alignment."""
+
+    format: Format
+    values: Codes
+    powers: Codes
+    bits: int
+    stands: bool
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """As an `Operand` has them."""
+        return 1, *(self.values.shape if self.stands else self.values.shape[::-1])
+
+    def lay_out(self, part: slice, panels: Codes) -> Spans:
+        """As an `Operand` does."""
+        loop: Callable[..., Spans] = stacked().laid_out("number", np.float64, 1, self.stands)
+        loop(self.powers[np.newaxis], NO_TABLE, 0.0, 0.0, panels[:, 1:])
+        return loop(self.values[np.newaxis], NO_TABLE, 0.0, 0.0, panels[:, :1])
+
+    def extent(self, found: Spans) -> Extent:
+        """As an `Operand` does."""
+        return units.extent_with_scales(*found, self.format, self.bits)
+
+
+def filled_up(x: Codes, axis: int, planned: Program, group: int, fill: float = 0.0) -> Codes:
+    """Operands along k in the order of the sum, filled up to whole turns."""
+    x, missing = arranged(x, axis, planned, fill), -planned.length % group
+    if not missing:
+        return x
+    widths = [(0, 0)] * x.ndim
+    widths[axis] = (0, missing)
+    return np.pad(x, widths)
+
+
+def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand, Operand] | None:
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
     for codes, fmt, rule, stands in zip((a, b), planned.formats, planned.reading, (True, False), strict=True):
         whole = np.ascontiguousarray(codes)
         read = readable(whole, fmt, rule.daz)
-        if read is None and carrier is np.float64:
+        if read is None and way.carrier is np.float64:
             read = "number", decoded(whole, fmt, rule), NO_TABLE
         if read is None:
             return None
         tiny = (planned.accumulator.unpacked or fmt).tiny
         reading, numbers, table = read
-        found.append(Operand(fmt, reading, carrier, stands, numbers, table, tiny, of_zeros, planes))
+        of_zeros = way.of_zeros(planned)
+        found.append(Operand(fmt, reading, way.carrier, stands, numbers, table, tiny, of_zeros, way.planes))
     return found[0], found[1]
 
 
@@ -121,13 +169,6 @@ def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) 
     return int(item * planes * length * (down + across) + (2 * item + 1) * down * across)
 
 
-Tiles = Callable[[Any, list[Codes], int], int]
-"""What calls a loop, and what that takes beyond what all take, for so many tiles of arrays a, b, c, values, flags, and tells the flags it saw."""
-Sums = Callable[[list[Codes], int, float, Tiles], int]
-"""The sums of products laid out in such arrays, given the number of the first output in its call, and the lowest bit of what they begin
-with. They tell what flags loops have seen that make codes."""
-
-
 class Done(NamedTuple):
     """Codes in the partials format, flags, products that go beyond what a way can do; all flags together, if that is known."""
 
@@ -137,49 +178,43 @@ class Done(NamedTuple):
     seen: int | None
 
 
-class Numbers(NamedTuple):
-    """What all tiles of a call take: what steps know, the flags of NaN."""
+def _fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
+    """Whether a way does for operands that span so much, and what sums begin with, if it spans anything."""
+    if isinstance(way, UnitWay):
+        return units.fits(way, planned, spans, start)
+    return tiling.fits_tiles(way, planned.length, spans, start)
 
-    steps: Codes
-    nan_flags: int
 
-
-def _serves(
-    way: Way, operands: tuple[Operand, Operand], found: list[tuple[float, float, bool]], start: Extent | None
-) -> bool:
-    """Whether a way does for operands of which laying out told this, and what sums begin with, if it spans anything."""
-    length = operands[0].codes.shape[2]
-    if start is None and tiling.always_fits(way, length, operands[0].format, operands[1].format):
-        return all(finite for *_, finite in found)
-    spans = [tiling.extent_of(*x, operand.format) for x, operand in zip(found, operands, strict=True)]
-    return tiling.fits_tiles(way, length, spans, start)
+def _always_fits(way: Way, planned: Program) -> bool:
+    """The same of all finite operands, without anything to begin with."""
+    if isinstance(way, UnitWay):
+        return units.always_fits_line(way, planned)
+    return tiling.always_fits(way, planned.length, *planned.formats)
 
 
 def in_pieces(
     way: Way,
     planned: Program,
-    operands: tuple[Operand, Operand],
+    operands: tuple[Any, Any],
     c: Codes | None,
-    index: int,
-    numbers: Numbers,
-    sums: Sums,
+    place: Place,
+    random: Random,
     into: tuple[Codes, Codes] | None = None,
-    coded: type | None = None,
+    tally: Tally | None = None,
 ) -> Done | None:
     """What is done of these products, or None if all go beyond what the way can do.
 
-    c has values, (products, rows, columns). The outputs, results of the last shape, are numbers `index` and following of their call.
-    Codes and flags go `into` these arrays, if there are any. `coded`: loops make codes, as `Way.results` says.
+    Operands are such as `Operand`; c has values, (products, rows, columns). The first product's outputs lie at `place`, and those of the others
+    follow. Codes and flags go `into` these arrays, of the last shape, if there are any. A `tally` is filled, of one product.
     """
     first, second = operands
-    (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
-    shape = products, rows, columns
+    (products, rows, length), columns = first.sizes, second.sizes[1]
+    shape, coded = (products, rows, columns), way.results if tally is None else None
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
-    place = way.carrier, first.planes
-    floor = tiles()
+    floor, how = tiles(), planned.accumulator
     whole_tiles = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
     straight = coded is not None and whole_tiles and codes.flags.c_contiguous and flags.flags.c_contiguous
-    size = _bytes_of(*place, rows, length, columns)
+    size = _bytes_of(way.carrier, way.planes, rows, length, columns)
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
     pieces = -(-products // together)
@@ -187,58 +222,87 @@ def in_pieces(
     work = together * rows * length * columns
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
     cost = length * floor.ROWS * floor.LANES[way.carrier]
+    constants = tiling.numbers_of(way, planned), tiling.nan_flags_of(way), rows, columns
+    enters = how.fixed is not None or how.scale_exponent != 0
+    settled = c is None and isinstance(first, Operand) and _always_fits(way, planned)
     left: list[Span] = []
-
-    def run_tiles(loop: Any, arrays: list[Codes], units: int) -> int:
-        run_some, more = loop
-        seen: list[int] = []
-
-        def run_unit(start: int, stop: int) -> int:
-            seen.append(run_some(start, stop, *arrays, *numbers, rows, columns, *more) or 0)
-            return 0
-
-        if apart:
-            run_unit(0, units)
-        else:
-            threads.share_units(units, run_unit, cost)
-        return reduce(or_, seen, 0)
-
     arenas: list[Arena] = []  # that no thread is busy with
     seen: list[int] = []
+
+    def summed(arrays: list[Codes], number: int, low_c: float) -> int:
+        padded = None if tally is None else tally.padded(arrays[3].shape[1:], way.carrier)
+        a, b, begins = arrays[:3]
+        panels, raised = Panels(a, b, begins, low_c, c is not None), list[int]()
+        loop, more = way.loop(planned, panels, place._replace(first=place.first + number), random, padded)
+
+        def run_unit(start: int, stop: int) -> int:
+            raised.append(loop(start, stop, *arrays, *constants, *more) or 0)
+            return 0
+
+        count = len(a) * a.shape[2] * b.shape[2]
+        if apart:
+            run_unit(0, count)
+        else:
+            threads.share_units(count, run_unit, cost)
+        if tally is not None and padded is not None:
+            tally.cut(padded)
+        return reduce(or_, raised, 0)
+
+    def done(part: slice, arrays: list[Codes]) -> bool:
+        """Some products, in these arrays; whether the way does for them."""
+        span, begins, flags_of_c, factor = None, None if c is None else c[part], None, 1.0
+        if begins is not None:
+            span = tiling.extent(begins, planned.partials)
+            if not span.finite:
+                return False
+        if enters and isinstance(way, UnitWay):
+            factor, begins, flags_of_c = units.entering(way, planned, begins)
+        if begins is not None:
+            arrays[2][:, :rows, :columns] = begins
+        found = [first.lay_out(part, arrays[0]), second.lay_out(part, arrays[1])]
+        if not (found[0][2] and found[1][2]):
+            return False
+        if not settled:
+            up, spans = tiling.balanced(way, [first.extent(found[0]), second.extent(found[1])])
+            if not _fits(way, planned, spans, span):
+                return False
+            if up:
+                arrays[0] *= 2.0**up
+                arrays[1] *= 2.0**-up
+        if factor != 1.0:
+            arrays[0][:, 0] *= factor
+        if isinstance(way, UnitWay) and way.alike and isinstance(first, Operand):
+            arrays[0][:, 1] = arrays[1][:, 1] = 1.0
+        if coded is not None and straight:
+            arrays += [codes[part].view(coded), flags[part]]
+        raised = summed(arrays, part.start * rows * columns, tiling.low_of(way, span))
+        seen.append(raised)
+        if way.leaves(arrays[4][:, :rows, :columns]):
+            return False
+        if isinstance(way, UnitWay) and how.fixed is not None:
+            values, raised_by = arrays[3][:, :rows, :columns], arrays[4][:, :rows, :columns]
+            rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
+            codes[part], flags[part] = rounded
+        elif not coded:
+            _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
+        else:
+            if not straight:
+                codes[part] = arrays[3].view(codes.dtype)[:, :rows, :columns]
+                flags[part] = arrays[4][:, :rows, :columns]
+            if raised != spec.INEXACT:
+                tiling.put_right(way, planned, codes[part], flags[part], raised)
+        return True
 
     def some(start: int, stop: int) -> int:
         try:
             arena = arenas.pop()
         except IndexError:
             kept = None if straight else coded or way.carrier
-            arena = _arenas.borrow(*place, together, rows, length, columns, c is not None, kept)
+            arena = _arenas.borrow(way.carrier, way.planes, together, rows, length, columns, c is not None, kept)
         for number in range(start, stop):
             part = slice(number * together, min((number + 1) * together, products))
             count = part.stop - part.start
-            arrays: list[Codes] = [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)
-            span = None
-            if c is not None:
-                span = tiling.extent(c[part], planned.partials)
-                arrays[2][:, :rows, :columns] = c[part]
-            found = [operand.lay_out(part, x) for operand, x in zip(operands, arrays, strict=False)]
-            if coded is not None and straight:
-                arrays += [codes[part].view(coded), flags[part]]
-            if _serves(way, operands, found, span):
-                raised = sums(arrays, index + part.start * rows * columns, tiling.low_of(way, span), run_tiles)
-                seen.append(raised)
-                if way.leaves(arrays[4][:, :rows, :columns]):
-                    codes[part], flags[part] = 0, 0  # whatever is there
-                    left.append(Span(part.start, part.stop))
-                    continue
-                if not coded:
-                    _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
-                    continue
-                if not straight:
-                    codes[part] = arrays[3].view(codes.dtype)[:, :rows, :columns]
-                    flags[part] = arrays[4][:, :rows, :columns]
-                if raised != spec.INEXACT:
-                    tiling.put_right(way, planned, codes[part], flags[part], raised)
-            else:
+            if not done(part, [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)):
                 codes[part], flags[part] = 0, 0  # whatever is there
                 left.append(Span(part.start, part.stop))
         arenas.append(arena)
@@ -264,7 +328,7 @@ class _Batch(NamedTuple):
     coded: type
     arena: tuple[Any, ...]  # what is asked of it
     settled: bool  # that all finite operands are served
-    constants: Numbers
+    constants: tuple[Codes, int]  # what steps know, the flags of NaN
     limit: float  # as `Way.limit` has it
     size: int  # bytes of one
     nowhere: tuple[Codes, Codes]  # in place of values and flags of one product, filled up
@@ -281,8 +345,8 @@ def _batch(
     if loop is None:
         return None
     coded = way.results or way.carrier
-    settled = tiling.always_fits(way, length, *planned.formats)
-    constants = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
+    settled = _always_fits(way, planned)
+    constants = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     arena = way.carrier, planes, 1, rows, length, columns, False, None if whole else coded
     size = _bytes_of(way.carrier, planes, rows, length, columns)
     return _Batch(
@@ -317,7 +381,7 @@ def one_after_the_other(
     def some(start: int, stop: int) -> int:
         arena = _arenas.borrow(*batch.arena)
         a, b, begins, *own = arena.arrays
-        arrays = [a, b, begins, *own, batch.constants.steps]
+        arrays = [a, b, begins, *own, batch.constants[0]]
         function, words, lows = way.beside(planned, arrays, rows, columns)
         raised = batch.loop(
             function, words, start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny,
@@ -329,8 +393,8 @@ def one_after_the_other(
 
     threads.share_units(products, some, max(1, rows * length * columns // QUICKER))
     raised, gone = reduce(or_, seen, 0), []
-    if not batch.settled and not _serves(way, operands, _widest(spans[~left]), None):
-        left |= [not _serves(way, operands, _widest(spans[n : n + 1]), None) for n in range(products)]
+    if not batch.settled and not _fits(way, planned, _widest(operands, spans[~left]), None):
+        left |= [not _fits(way, planned, _widest(operands, spans[n : n + 1]), None) for n in range(products)]
         raised |= batches().LEFT
     if raised & batches().LEFT:
         gone = [Span(n, n + 1) for n in np.flatnonzero(left).tolist()]
@@ -342,10 +406,11 @@ def one_after_the_other(
     return Done(codes, flags, gone, raised if known else None)
 
 
-def _widest(spans: Codes) -> list[tuple[float, float, bool]]:
+def _widest(operands: tuple[Operand, Operand], spans: Codes) -> list[Extent]:
     """What two operands span of which a loop told the least and the greatest numbers, (products, 2, 2), all finite."""
     least, greatest = spans[..., 0].min(axis=0, initial=np.inf), spans[..., 1].max(axis=0, initial=0.0)
-    return [(float(low), float(high), True) for low, high in zip(least, greatest, strict=True)]
+    found = zip(least.tolist(), greatest.tolist(), operands, strict=True)
+    return [operand.extent((low, high, True)) for low, high, operand in found]
 
 
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
@@ -369,32 +434,21 @@ def run(
     into: tuple[Codes, Codes] | None = None,
     tally: Tally | None = None,
 ) -> Done | None:
-    """As `in_pieces`, of codes in the order of the sum: a is (products, rows, k), b (products, k, columns).
-
-    The first product's outputs lie at `place`, and those of the others follow. A `tally` is filled, of one product.
-    """
-    operands = operands_of(planned, a, b, way.carrier, way.planes, way.of_zeros(planned))
-    if operands is None or not (tally is None or way.counts):
+    """As `in_pieces`, of codes: a is (products, rows, k), b (products, k, columns)."""
+    if not (tally is None or way.counts):
+        return None
+    if tally is not None and isinstance(way, UnitWay):
+        if planned.length % way.group:  # zeros that fill a turn up would count
+            return None
+        way = units.counting(way)
+    operands = operands_of(planned, filled_up(a, 2, planned, way.group), filled_up(b, 1, planned, way.group), way)
+    if operands is None:
         return None
     if tally is None and c is None:
         done = one_after_the_other(way, planned, operands, into)
         if done is not None:
             return done if len(done.left) < len(a) else None
-
-    def sums(arrays: list[Codes], first: int, low_c: float, run_tiles: Tiles) -> int:
-        a, b, begins = arrays[:3]
-        padded = None if tally is None else tally.padded(arrays[3].shape[1:], way.carrier)
-        loop = way.loop(
-            planned, Panels(a, b, begins, low_c, c is not None), place._replace(first=first), random, padded
-        )
-        seen = run_tiles(loop, arrays, len(a) * a.shape[2] * b.shape[2])
-        if tally is not None and padded is not None:
-            tally.cut(padded)
-        return seen
-
-    numbers = Numbers(tiling.numbers_of(way, planned), tiling.nan_flags_of(way))
-    coded = way.results if tally is None else None
-    return in_pieces(way, planned, operands, c, place.first, numbers, sums, into, coded)
+    return in_pieces(way, planned, operands, c, place, random, into, tally)
 
 
 def run_chains(
@@ -410,14 +464,15 @@ def run_chains(
     missing = planned.length * chains - length
     first = np.pad(a, ((0, 0), (0, missing))).reshape(rows, planned.length, chains).transpose(2, 0, 1)
     second = np.pad(b, ((0, missing), (0, 0))).reshape(planned.length, chains, columns).transpose(1, 0, 2)
-    operands = operands_of(planned, first, second, way.carrier, 1)
+    operands = operands_of(planned, first, second, way)
     if operands is None:
         return None
     of_a, of_b, begins, values, raised = Arena(
         way.carrier, 1, chains, rows, planned.length, columns, False, way.carrier
     ).arrays
-    found = [operand.lay_out(slice(None), x) for operand, x in zip(operands, (of_a, of_b), strict=True)]
-    if not _serves(way, operands, found, None):
+    panels = zip(operands, (of_a, of_b), strict=True)
+    spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in panels]
+    if not _fits(way, planned, spans, None):
         return None
     loop = way.looped(planned, place, random, length, chains).grids
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)

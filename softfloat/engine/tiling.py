@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
-from operator import or_
+from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -20,7 +18,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
@@ -83,26 +81,6 @@ def panels(planes: list[Codes], size: int, carrier: type) -> Codes:
     return result
 
 
-def filled(c: Codes | None, rows: int, columns: int, carrier: type) -> Codes:
-    """c, or zeros, filled up with zeros to so many rows and columns."""
-    result: Codes = np.zeros((rows, columns), carrier)
-    if c is not None:
-        result[: c.shape[0], : c.shape[1]] = c
-    return result
-
-
-@dataclass(frozen=True, eq=False)
-class Operands:
-    """Values in the order of the sum: a is (rows, k), b is (k, columns), c is (rows, columns) or None.
-
-    They are float64, or float32 where that has all of them and is the carrier.
-    """
-
-    a: Codes
-    b: Codes
-    c: Codes | None
-
-
 def _other_lows(way: Way, start: Extent | None) -> list[int]:
     """Exponents of the smallest bits beside those of products."""
     return way.lows + ([] if start is None or start.empty else [start.low])
@@ -147,17 +125,14 @@ def fits_tiles(way: Way, length: int, spans: list[Extent], start: Extent | None)
     return fits(way, length, spans, start) and not lifts_beyond(way, spans[1])
 
 
-def balanced(way: Way, operands: Operands, spans: list[Extent]) -> tuple[Operands, list[Extent]]:
-    """The same products of operands the second of which may be lifted, and what these span."""
+def balanced(way: Way, spans: list[Extent]) -> tuple[int, list[Extent]]:
+    """The exponent by which the first operand grows and the second shrinks, so that this may be lifted, and what both span then."""
     a, b = spans
-    if not (b.finite and lifts_beyond(way, b)):
-        return operands, spans
     up = b.high - LIFTED
     first, second = a._replace(low=a.low + up, high=a.high + up), b._replace(low=b.low - up, high=LIFTED)
-    if not a.finite or first.high > 127 or second.low < SUBNORMAL:
-        return operands, spans
-    scaled = replace(operands, a=operands.a * way.carrier(2.0**up), b=operands.b * way.carrier(2.0**-up))
-    return scaled, [first, second]
+    if not lifts_beyond(way, b) or first.high > 127 or second.low < SUBNORMAL:
+        return 0, spans
+    return up, [first, second]
 
 
 def widest(fmt: Format) -> Extent:
@@ -182,62 +157,6 @@ def numbers_of(way: Way, planned: Program) -> Codes:
     """What the steps know, as an array that nobody writes to."""
     packed: Codes = steps().packed(way.numbers(planned), way.carrier)
     return packed
-
-
-def run(
-    way: Way, planned: Program, operands: Operands, place: Place, random: Random, tally: Tally | None = None
-) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None if the operands go beyond what this way can do.
-
-    A `tally` is filled, if the way counts.
-    """
-    first, second = planned.formats
-    start = None if operands.c is None else extent(operands.c, planned.partials)
-    operands, spans = balanced(way, operands, [extent(operands.a, first), extent(operands.b, second)])
-    if not fits_tiles(way, planned.length, spans, start) or not (tally is None or way.counts):
-        return None
-    carrier = way.carrier
-    a, b = panels([operands.a.T], tiles().ROWS, carrier), panels([operands.b], tiles().LANES[carrier], carrier)
-    size, low_c = (operands.a.shape[0], operands.b.shape[1]), low_of(way, start)
-    values, flags, seen = summed(
-        way, planned, [a[np.newaxis], b[np.newaxis]], operands.c, size, place, random, tally, low_c
-    )
-    if way.leaves(flags):
-        return None
-    if way.results and tally is None:
-        codes = values.view(planned.partials.dtype)
-        put_right(way, planned, codes, flags, seen)
-        return codes, flags
-    return coded(way, planned, values, flags)
-
-
-def summed(
-    way: Way, planned: Program, both: list[Codes], c: Codes | None, size: tuple[int, int], place: Place, random: Random,
-    tally: Tally | None = None, low_c: float = math.inf,
-) -> tuple[Codes, Codes, int]:  # fmt: skip
-    """(values, or codes as `Way.results` says, flags, all flags seen) of a grid of this size, of panels of one product, and c as it is.
-
-    A `tally` is filled.
-    """
-    floor, (rows, columns), (a, b) = tiles(), size, both
-    lanes = floor.LANES[way.carrier]
-    shape = a.shape[2] * floor.ROWS, b.shape[2] * lanes
-    begins = filled(c, *shape, way.carrier)[np.newaxis]
-    results = way.results if tally is None else None
-    values, flags = np.empty((1, *shape), results or way.carrier), np.empty((1, *shape), np.uint8)
-    padded = None if tally is None else tally.padded(shape, way.carrier)
-    loop, more = way.loop(planned, Panels(a, b, begins, low_c, c is not None), place, random, padded)
-    arrays, numbers, of_nan = (a, b, begins, values, flags), numbers_of(way, planned), nan_flags_of(way)
-    seen: list[int] = []
-
-    def work(start: int, stop: int) -> int:
-        seen.append(loop(start, stop, *arrays, numbers, of_nan, rows, columns, *more) or 0)
-        return 0
-
-    threads.share_units(a.shape[2] * b.shape[2], work, a.shape[3] * floor.ROWS * lanes)
-    if tally is not None and padded is not None:
-        tally.cut(padded)
-    return values[0, :rows, :columns], flags[0, :rows, :columns], reduce(or_, seen, 0)
 
 
 def coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:

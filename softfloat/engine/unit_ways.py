@@ -9,9 +9,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from types import ModuleType
-from typing import Any, ClassVar, NamedTuple
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.known import NORMAL, beyond, spans_of
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, sums, tiles
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, exact_units, sums, tiles, units
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import LAYOUT, LONGEST, Loop, Panels, Place, Random, Tally, Way, only, overflow_serves
 from softfloat.kernels import spec
@@ -34,7 +33,6 @@ LEAST_LINE = 1 << 13
 """The same of outputs in a line, where as many as the plain loop takes together count, even if there are fewer."""
 NEAR = 1 << 18
 """Bytes of row panels that are read again and again before the next ones."""
-ARRAYS = "a", "b", "c", "values", "flags", "numbers"
 LONGEST_SEGMENT = 128
 UNROLLED = 8
 """Products of an aligned block whose code is written out."""
@@ -47,28 +45,22 @@ DIRECTED = (Rounding.TOWARD_ZERO, Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGA
 CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Rounding.TO_ODD: "odd"}
 
 
-@cache
-def units() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import units as module
-
-    return module
-
-
-@cache
-def exact_units() -> ModuleType:
-    """Those whose blocks are exact, likewise."""
-    from softfloat.kernels import exact_units as module
-
-    return module
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class UnitWay(Way):
     """A unit's description, and what its steps know of formats and grids."""
 
     unit: Any
     known: Any
+
+    @property
+    def carrier(self) -> type:
+        """What sums are in."""
+        return np.float32 if self.unit.kind == "pairs" or getattr(self.unit, "single", False) else np.float64
+
+    @property
+    def planes(self) -> int:
+        """Arrays of an operand: terms that are aligned come with powers of two."""
+        return 1 + (self.unit.kind == "aligned")
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and grids."""
@@ -96,47 +88,33 @@ class UnitWay(Way):
         return power_of_zeros(planned.accumulator)
 
     @property
+    def alike(self) -> bool:
+        """Whether all terms have the same power of two: those of several products each."""
+        return bool(self.unit.kind == "aligned" and self.unit.term > 1)
+
+    @property
     def of_codes(self) -> bool:
         """Whether many products go together, from codes to codes: numbers, and maybe their powers of two, are all that loops take."""
         aligned = self.unit.kind == "aligned" and self.unit.term == 1
         return aligned or tries_quickly(self)
 
     def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
-        """loop(first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns), of panels (products, planes, panels, k, size)."""
+        """The loop of grids for these operands."""
         known = {} if tally is None else {"counts": tally.counts, "extremes": tally.extremes}
-        given = self.address(place, random) | {"step": planned.begun.get(dots().STORE, 0)}
+        given = self.address(place, random)
         if stretch := sums().spanned(self.unit):
             known |= {"spans_a": spans_of(panels.a, stretch), "spans_b": spans_of(panels.b, stretch)}
             known |= {"low_c": np.array([panels.low_c])}
             given["stretches"] = known["spans_a"].shape[1]
-        job = generated.Job(self.sum("grid", tally is not None), known, given)
+        return self._looped(planned, known, given, tally is not None).grids, ()
 
-        def loop(first: int, last: int, *given: Any) -> None:
-            *arrays, nan_flags, rows, columns = given
-            known = generated.addresses(dict(zip(ARRAYS, arrays, strict=True)))
-            job(first, last, known | self._laid(arrays, rows, columns) | {"nan_flags": nan_flags})
-
-        return loop, ()
-
-    def _laid(self, arrays: list[Codes], rows: int, columns: int) -> dict[str, int]:
-        """How operands lie, and what sums begin with, maybe one for all products."""
-        a, b, c = arrays[:3]
-        products, planes, panels, length, size = a.shape
-        across, (_, down, wide) = b.shape[2], c.shape
-        a_plane = panels * length * size
-        return {
-            "tiles": panels * across, "panels": panels, "across": across, "near": max(NEAR // (planes * length * size * a.itemsize), 1),
-            "length": length, "turns": length // self.group, "a_plane": a_plane, "b_plane": b.size // (products * planes),
-            "wide": wide, "c_apart": down * wide if len(c) == products else 0, "rows": rows, "columns": columns, "apart": rows * columns,
-        }  # fmt: skip
-
-
-class Singles(UnitWay):
-    """Sums in float32."""
-
-
-class _Batches(UnitWay):
-    """Those that loops of many small products call."""
+    def _looped(
+        self, planned: Program, known: dict[str, Codes], given: dict[str, int], counting: bool = False
+    ) -> generated.Grids:
+        length = -(-planned.length // self.group) * self.group
+        near = max(NEAR // (self.planes * length * tiles().ROWS * np.dtype(self.carrier).itemsize), 1)
+        given |= {"near": near, "step": planned.begun.get(dots().STORE, 0)}
+        return generated.Grids(self.sum("grid", counting), known, given)
 
     def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
         """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
@@ -147,34 +125,12 @@ class _Batches(UnitWay):
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
         """What that loop takes beside its arrays."""
-        a, b = arrays[:2]
-        known = generated.addresses(dict(zip(ARRAYS, arrays, strict=True)))
-        job = generated.Job(self.sum("grid", False), {}, {})
-        call = job.called(0, a.shape[2] * b.shape[2], known | self._laid(arrays, rows, columns))
-        return *call, np.empty(0, self.carrier)
-
-
-class Wide(_Batches):
-    """Sums in float64."""
-
-    carrier: ClassVar[type] = np.float64
-
-
-class Terms(Wide):
-    """The same, of terms that are aligned: operands come with powers of two."""
-
-    planes: ClassVar[int] = 2
-
-
-class SingleTerms(_Batches):
-    """Terms that are aligned, of sums that float32 holds."""
-
-    planes: ClassVar[int] = 2
+        return *self._looped(planned, {}, {}).words_of_grids, np.empty(0, self.carrier)
 
 
 def choose(planned: Program) -> UnitWay | None:
     """The way that serves a program, if its operands allow."""
-    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
+    if not elementwise.quick() or not planned.length:
         return None
     return _choose(planned, available())
 
@@ -304,7 +260,7 @@ def _pairs(planned: Program) -> UnitWay | None:
         tree=tree,
     )
     known = parameters.steps().Numbers()
-    return Singles(unit=unit, known=known, site=site, group=unit.group, bounded=not nearest)
+    return UnitWay(unit=unit, known=known, site=site, group=unit.group, bounded=not nearest)
 
 
 def _result(site: Site) -> str | None:
@@ -436,7 +392,7 @@ def _aligned(planned: Program) -> UnitWay | None:
         return None
     if apart and aligned.includes_addend:
         return None
-    if aligned.limit is not None and aligned.limit <= Wide.highest:
+    if aligned.limit is not None and aligned.limit <= UnitWay.highest:
         return None
     if result == "half" and running.rule.overflow is not Overflow.INFINITY:
         return None
@@ -467,7 +423,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     if {unit.cut, unit.sum_cut} != {"zero"} or result == "odd":  # which set bits that no operand has
         lowest += max(aligned.terms, aligned.sum or 0, aligned.addend or 0)
     site = planned.sites.get(floor.STORE, running)
-    return Terms(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
+    return UnitWay(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
 
 
 LOWEST_SINGLE = -48
@@ -478,7 +434,7 @@ LOWEST_SINGLE = -48
 def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
     """The way of terms that are aligned in float32, twice as many at once, if that holds what comes of operands that fit, without c."""
     unit, aligned = way.unit, planned.accumulator.aligned
-    if not isinstance(way, Terms) or aligned is None or not exact_products(planned):
+    if way.unit.kind != "aligned" or aligned is None or not exact_products(planned):
         return None
     if not unit.inside or unit.halves or unit.stored or unit.term > 1 or (unit.cut, unit.result) != ("zero", "cut"):
         return None
@@ -495,7 +451,7 @@ def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
         kept_bits=(1 << 32) - (1 << FLOAT32.mantissa_bits - fmt.mantissa_bits),
     )
     unit = unit._replace(single=True)
-    return SingleTerms(unit=unit, known=known, site=way.site, group=way.group, lowest=LOWEST_SINGLE, bounded=True)
+    return UnitWay(unit=unit, known=known, site=way.site, group=way.group, lowest=LOWEST_SINGLE, bounded=True)
 
 
 def _exact(planned: Program) -> UnitWay | None:
@@ -528,7 +484,7 @@ def _exact(planned: Program) -> UnitWay | None:
         ftz=stored.ftz,
     )
     site = planned.sites.get(dots().STORE, running)
-    return Wide(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group)
+    return UnitWay(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group)
 
 
 def _fixed(planned: Program) -> UnitWay | None:
@@ -542,4 +498,4 @@ def _fixed(planned: Program) -> UnitWay | None:
     unit = units().Fixed(kind="fixed", cut=CUTS[register.cut], saturate=register.overflow == "saturate")
     span = 2.0**register.bits
     known = units().UnitNumbers(span=span, half_span=span / 2, per_span=1 / span)
-    return Wide(unit=unit, known=known, site=site)
+    return UnitWay(unit=unit, known=known, site=site)

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, entire, threads, tiling, unit_ways
+from softfloat.engine import elementwise, entire, tiling, unit_ways
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import dots, tiles
+from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
 from softfloat.engine.unit_ways import EXACT_BITS, REGISTER_ROOM, UnitWay, choose
 from softfloat.engine.ways import Place, Random, Tally, Way
@@ -41,14 +40,6 @@ def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | 
     return found
 
 
-class Scaled(NamedTuple):
-    """Operands whose values have scales in them: powers of two for alignment, and the bits of precision of their scales."""
-
-    a: Codes
-    b: Codes
-    bits: tuple[int, int]
-
-
 def scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
     """The span of numbers of a format times scales of so many bits."""
     least, greatest, finite = dots().extent()(np.ascontiguousarray(values).reshape(-1))
@@ -59,54 +50,6 @@ def extent_with_scales(least: float, greatest: float, finite: bool, fmt: Format,
     """The same between these magnitudes."""
     low = math.frexp(least)[1] - fmt.p - bits if greatest else 0
     return tiling.Extent(low, math.frexp(greatest)[1] if greatest else 0, bool(finite), not greatest)
-
-
-def _filled_up(values: Codes, axis: int, group: int) -> Codes:
-    """Zeros at the end of k, up to whole turns."""
-    missing = -values.shape[axis] % group
-    if not missing:
-        return values
-    widths = [(0, 0), (0, 0)]
-    widths[axis] = (0, missing)
-    return np.pad(values, widths)
-
-
-def run(
-    planned: Program,
-    operands: tiling.Operands,
-    place: Place,
-    random: Random,
-    scaled: Scaled | None = None,
-    tally: Tally | None = None,
-) -> tuple[Codes, Codes] | None:
-    """(codes in the partials format, flags), or None if no loop serves the program or these operands. A `tally` is filled."""
-    a, b, c = operands.a, operands.b, operands.c
-    way = choose(planned)
-    if way is None or (scaled is not None and way.unit.kind != "aligned"):
-        return None
-    if not unit_ways.worth_grid(planned, a.shape[0] * b.size, tally is not None):
-        return None
-    if tally is not None:
-        if planned.length % way.group:  # zeros that fill a turn up would count
-            return None
-        way = counting(way)
-    first, second = planned.formats
-    if scaled is None:
-        spans = [tiling.extent(a, first), tiling.extent(b, second)]
-    else:
-        spans = [scaled_extent(a, first, scaled.bits[0]), scaled_extent(b, second, scaled.bits[1])]
-        if not terms_fit(planned, scaled.bits):
-            return None
-    start = None if c is None else tiling.extent(c, planned.partials)
-    if not fits(way, planned, spans, start):
-        return None
-    way = careful(way, planned, c is not None)
-    factor, c, flags_of_c = entering(way, planned, c)
-    a = a if factor == 1.0 else a * factor
-    panels = _panels(way, planned, tiling.Operands(a, b, c), scaled)
-    size, low_c = (a.shape[0], b.shape[1]), tiling.low_of(way, start)
-    values, flags, _ = tiling.summed(way, planned, panels, c, size, place, random, tally, low_c)
-    return leaving(way, planned, values, flags, flags_of_c, place, random, tally)
 
 
 def _scaled(spans: list[tiling.Extent], planned: Program) -> list[tiling.Extent]:
@@ -130,13 +73,12 @@ def in_line(planned: Program, begins: bool) -> Way | None:
     return way and careful(way, planned, begins)
 
 
-def of_codes(planned: Program, begins: bool) -> UnitWay | None:
-    """The way of a unit's grids that go from codes to codes, likewise."""
-    way = choose(planned)
-    served = way is not None and way.of_codes and not (planned.accumulator.scale_exponent or planned.length % way.group)
-    if way is None or not served:
+def of_grids(planned: Program, begins: bool, directly: bool) -> UnitWay | None:
+    """The way of a unit's grids from codes to codes, likewise; `directly`: if it is one that many products go by."""
+    way, scaled = choose(planned), planned.accumulator.scale_exponent
+    if way is None or (directly and (not way.of_codes or scaled or planned.length % way.group)):
         return None
-    quicker = None if begins else unit_ways.in_single(way, planned)
+    quicker = None if begins or planned.length % way.group else unit_ways.in_single(way, planned)
     if quicker is not None and tiling.always_fits(quicker, planned.length, *planned.formats):
         return quicker
     return careful(way, planned, begins)
@@ -244,40 +186,3 @@ def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None,
             kept = kept - known.span * np.floor((kept + known.half_span) * known.per_span)
     flags = np.where(n != exact, 1, 0) | np.where(beyond, 5, 0)
     return np.where(beyond, kept, n) + 0.0, flags.astype(np.uint8)
-
-
-def _panels(way: UnitWay, planned: Program, operands: tiling.Operands, scaled: Scaled | None) -> list[Codes]:
-    """Both operands as tiles take them, of one product: (1, planes, panels, k, size)."""
-    lanes, unit = tiles().LANES[way.carrier], way.unit
-    group = unit.group
-    a, b = _filled_up(operands.a, 1, group), _filled_up(operands.b, 0, group)
-    if scaled is None and unit.kind == "aligned" and unit.term == 1:
-        return aligned_panels(way, planned, a[np.newaxis], b[np.newaxis])
-    planes = [a], [b]
-    if scaled is not None:
-        planes = [a, scaled.a], [b, scaled.b]
-    elif unit.kind == "aligned":
-        planes = [a, np.ones(a.shape)], [b, np.ones(b.shape)]
-    panels_a = tiling.panels([x.T for x in planes[0]], tiles().ROWS, way.carrier)
-    return [panels_a[np.newaxis], tiling.panels(planes[1], lanes, way.carrier)[np.newaxis]]
-
-
-def aligned_panels(way: UnitWay, planned: Program, a: Codes, b: Codes) -> list[Codes]:
-    """The same of many products whose terms are aligned, (products, rows, k) and (products, k, columns), without scales."""
-    floor, unpacked = tiles(), planned.accumulator.unpacked
-    of_zeros = way.of_zeros(planned)
-    found = []
-    sizes = floor.ROWS, floor.LANES[np.float64]
-    for values, size, fmt in zip((a.transpose(0, 2, 1), b), sizes, planned.formats, strict=True):
-        products, length, count = values.shape
-        shape = products, 2, -(-count // size), length, size
-        target = tiling.on_lines(shape, np.float64, np.empty)
-        tiny = (unpacked or fmt).tiny
-
-        def work(first: int, last: int, values: Codes = values, tiny: float = tiny, target: Codes = target) -> int:
-            floor.laid_out()(first, last, values, tiny, of_zeros, target)
-            return 0
-
-        threads.share_units(products * shape[2], work, 2 * length * size)
-        found.append(target)
-    return found

@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cache, lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import lru_cache
+from typing import Any
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import NO_BITS, check_block, draw, refuse_random_bits
 from softfloat.engine.elementwise import NO_CODES
-from softfloat.engine.parameters import FLOAT32, check_reach, rule_for
+from softfloat.engine.parameters import FLOAT32, check_reach, rule_for, values
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
 from softfloat.environments import Rounding, Settings, Tininess
@@ -24,17 +24,6 @@ from softfloat.frozen import hash_kept
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 from softfloat.positions import Position
-
-if TYPE_CHECKING:
-    from types import ModuleType
-
-
-@cache
-def values() -> ModuleType:
-    """The compiled floor, imported when first needed."""
-    from softfloat.kernels import values as module
-
-    return module
 
 
 @hash_kept

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -119,8 +119,15 @@ class Way:
     highest: int = 126
     bounded: bool = False
 
-    carrier: ClassVar[type] = np.float32
-    planes: ClassVar[int] = 1
+    @property
+    def carrier(self) -> type:
+        """What loops compute in."""
+        return np.float32
+
+    @property
+    def planes(self) -> int:
+        """Arrays of an operand."""
+        return 1
 
     @property
     def lifts(self) -> bool:
@@ -395,7 +402,7 @@ def family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
 def choose(planned: Program) -> Way | None:
     """The way that serves a program, if its operands allow."""
     accumulator = planned.accumulator
-    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length or accumulator.reduction:
+    if not elementwise.quick() or not planned.length or accumulator.reduction:
         return None
     if accumulator.compensation is not None:
         return _compensated(planned, available())
@@ -410,12 +417,7 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
     if not all(site.rule.restated for site in planned.sites.values()):
         return None
     floor = dots()
-    makers = {
-        floor.FUSED: one_by_one,
-        floor.ROUNDED: one_by_one,
-    }
-    make = makers.get(planned.kind)  # others are units
-    return None if make is None else make(planned)
+    return one_by_one(planned) if planned.kind in (floor.FUSED, floor.ROUNDED) else None  # others are units
 
 
 LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
@@ -449,29 +451,6 @@ def _compensated(planned: Program, features: tuple[bool, ...]) -> Way | None:
         highest=known.highest,
         bounded=known.bounded,
     )
-
-
-def in_pairs(planned: Program) -> OneByOne | None:
-    """The way whose roundings are those of products that are added in pairs, if there is one."""
-    if not elementwise.FAST or parameters.loops().jit.DISABLED or not planned.length:
-        return None
-    return _in_pairs(planned, available())
-
-
-@lru_cache(maxsize=512)
-def _in_pairs(planned: Program, features: tuple[bool, ...]) -> OneByOne | None:
-    """The same, on a CPU with these features."""
-    way = rounded_one_by_one(planned)
-    return way if way is not None and not way.manner.wide else None
-
-
-def rounded_one_by_one(planned: Program, bounded: bool = False) -> OneByOne | None:
-    """The way whose roundings are those of a program's products and additions, whatever their order, if they are deterministic.
-
-    `bounded`: what overflows is not asked of it.
-    """
-    way = one_by_one(planned, bounded)
-    return way if isinstance(way, OneByOne) else None
 
 
 def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:

@@ -26,7 +26,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks import sums as scaled_sums
-from softfloat.engine import block_units, joining, unit_ways, units
+from softfloat.engine import block_units, joining, unit_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -89,7 +89,7 @@ def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch, permuted: bool = False) 
         patch.setattr(unit_ways, "LEAST_WORK", 0)
         served, quick, _ = both(call, monkeypatch, block_units, "run")
         patch.setattr(block_units, "run", lambda *_: None)
-        also_served, spread_out, plain = both(call, monkeypatch, units, "run")
+        also_served, spread_out, plain = both(call, monkeypatch, block_units, "spread")
         same(quick, spread_out)
         assert served == (also_served and not permuted)
     return also_served, quick, plain

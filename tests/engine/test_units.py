@@ -45,7 +45,7 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, elementwise, joining, stacks, tiling, unit_ways, units
+from softfloat.engine import available, block_units, elementwise, joining, stacks, unit_ways, units
 from softfloat.reference import dots as oracle_of
 
 
@@ -54,15 +54,14 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Which calls of a unit's loop did what they were asked, or summed its segments by others; however little work there is."""
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     found: list[bool] = []
-    names = {units: "run", block_units: "run", joining: "run", stacks: "run", tiling: "run"}
+    names = {block_units: "run", joining: "run", stacks: "run"}
     for module, name in names.items():
         run = getattr(module, name)
 
         def watched(*arguments: Any, run: Any = run, module: Any = module) -> Any:
             done = run(*arguments)
             way = arguments[0]
-            others = module is tiling and not way.compensates  # not of units
-            others |= module is stacks and not (isinstance(way, unit_ways.UnitWay) or way.compensates)
+            others = module is stacks and not (isinstance(way, unit_ways.UnitWay) or way.compensates)
             if not others and (
                 done is not None or module is not joining
             ):  # what is not joined may be a unit's as a whole
@@ -78,8 +77,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
     quick = function(*arguments, **options)
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
-        for module in (units, block_units):
-            patch.setattr(module, "run", lambda *_: None)
         plain = function(*arguments, **options)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)
