@@ -159,14 +159,17 @@ def run(
     )
     columns = b.shape[-1]
     shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
+    if not (cumulative or counting or problem.paired) and wide_products.serves(planned):
+        sums = np.empty(results.codes.shape, np.uint64) if planned.converts else results.codes
+        start = None if problem.c is None else widened(problem.c, planned.partials, planned.entry.daz)
+        if wide_products.run(planned, a, b, start, sums, results.flags):
+            if planned.converts:
+                grid = _Grid(problem, planned, key, stream, sums.shape, False)
+                grid.flags = results.flags
+                _deliver(planned, grid, _Number(sums, sums), results)
+            return
     grid = _Grid(problem, planned, key, stream, shape, counting)
     total = grid.begun(problem.c)
-    if not (cumulative or counting or problem.paired) and wide_products.serves(planned):
-        found = wide_products.run(planned, a, b, None if problem.c is None else total.values)
-        if found is not None:
-            grid.flags |= found[1]
-            _deliver(planned, grid, _Number(found[0], found[0]), results, True)
-            return
 
     def factors(k: int) -> tuple[Codes, Codes]:
         if problem.paired:
@@ -263,11 +266,11 @@ def _in_pairs(
     return add(sums[0][1], c) if has_c else sums[0][1]
 
 
-def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results, finite: bool = False) -> None:
+def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results) -> None:
     """Sums in the output's format, and all their flags. A sum is quiet: a signalling NaN is the addend of no products."""
     partials, entry = planned.partials, planned.entry._replace(daz=False)
-    signals = finite or is_signalling(total.codes, partials)
-    if not finite and np.any(signals):
+    signals = is_signalling(total.codes, partials)
+    if np.any(signals):
         quiet, _ = elementwise.settled("convert", [total.values], FLOAT64, partials, entry._replace(conversion=True))
         codes = np.where(signals, quiet, total.codes)
         total = _Number(codes, widened(codes, partials, planned.entry.daz))
