@@ -560,13 +560,15 @@ def _element(operation):
         code, flags = rounded(value, random, width, target)
         if target.propagate != 0 and not number:
             kept = raised == target.none
+            one, two = code_a, code_b if arity > 1 else code_a
+            three = code_c if arity > 2 else one
             if arity > 2 and target.addend_first != target.none:
-                if kept or is_signalling(code_c, source):
-                    code = propagated(code_c, code_a, code_b, source, target)
-            elif kept:
-                code = propagated(
-                    code_a, code_b if arity > 1 else code_a, code_c if arity > 2 else code_a, source, target
-                )
+                kept = kept or is_signalling(three, source)
+                one, two, three = three, one, two
+            elif target.from_second != target.none:
+                one, two, three = two, three, one
+            if kept:
+                code = propagated(one, two, three, source, target)
         if to_integral and flags == target.invalid and value[0] == FINITE:
             raised = target.none
         invalid = target.invalid if (value[0] == NOT_A_NUMBER) & (number | signals) else target.none

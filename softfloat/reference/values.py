@@ -24,6 +24,7 @@ from softfloat.kernels.spec import (
     Overflow,
     Rounding,
     Tininess,
+    policy_for,
 )
 from softfloat.status import Flags
 
@@ -122,8 +123,12 @@ class Options:
 
     @property
     def policy(self) -> NanPolicy:
-        """The rules for NaNs."""
+        """The rules for NaNs, whatever the format."""
         return NAN_POLICIES[self.nan]
+
+    def policy_for(self, fmt: Format) -> NanPolicy:
+        """The rules for NaNs among results of a format."""
+        return policy_for(self.nan, fmt.spec)
 
 
 class Kind(Enum):
