@@ -552,16 +552,11 @@ def _element(operation):
         z = unpacked(code_c, source) if arity > 2 else x
         value, raised = operate(x, y, z, extra, random, width, target)
         number = (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER) & (z[0] != NOT_A_NUMBER)
-        signals = is_signalling(code_a, source)
-        if arity > 1:
-            signals = signals | is_signalling(code_b, source)
-        if arity > 2:
-            signals = signals | is_signalling(code_c, source)
+        one, two, three = code_a, code_b if arity > 1 else code_a, code_c if arity > 2 else code_a
+        signals = is_signalling(one, source) | is_signalling(two, source) | is_signalling(three, source)
         code, flags = rounded(value, random, width, target)
         if target.propagate != 0 and not number:
             kept = raised == target.none
-            one, two = code_a, code_b if arity > 1 else code_a
-            three = code_c if arity > 2 else one
             if arity > 2 and target.addend_first != target.none:
                 kept = kept or is_signalling(three, source)
                 one, two, three = three, one, two

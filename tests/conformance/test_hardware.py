@@ -363,6 +363,9 @@ def test_calls_of_a_gpus_instructions() -> None:
         ("cvt.rn.f16.f64", (0xFFF8000000000000,), 0xFE00),
         ("fma.rn.f64", (0x7FF0000000000000, 0, 0x7FF0000000000001), 0x7FF8000000000001),
         ("mul.rn.f64", (0x7FF0000000000000, 0), 0xFFF8000000000000),
+        ("fma.rn.f64", (0x7FF8000000000000, 0x7FF0000000000001, 0x7FF8000000000000), 0x7FF8000000000001),
+        ("fma.rn.f64", (0x7FF8000000000000, 0x8000000000000000, 0xFFF8000000000123), 0xFFF8000000000123),
+        ("add.rn.f64", (0x7FF8000000000000, 0xFFF8000000000123), 0xFFF8000000000123),
     ],
 )
 def test_what_a_gpu_gives(name: str, operands: tuple[int, ...], result: int) -> None:
