@@ -120,6 +120,7 @@ class NanPolicy(NamedTuple):
     any_nan_signals: bool = False  # a quiet operand raises INVALID too
     product_invalid: bool = True  # inf*0 + quiet NaN is an invalid operation
     addend_first: bool = False  # whose payload an fma looks at first
+    from_second: bool = False  # payloads are looked at in the order b, c, a
     integer_nan: int = INTEGER_MAXIMUM  # what NaN converts to; INDEFINITE also replaces saturation
     all_ones: bool = False  # the NaN of an invalid operation has all its fraction bits set
     number_signalling: bool = (
@@ -196,6 +197,19 @@ NAN_POLICIES = {
     )
 }
 
+DOUBLE_POLICIES = {
+    "nvidia": NanPolicy(
+        "nvidia_double",
+        "fma.rn.f64, add.rn.f64 and mul.rn.f64, on H100 and H200: payloads kept, those of inf*0 + NaN too; other operations alike, unmeasured",
+        negative_default=True,
+        propagate=PROPAGATE_FIRST,
+        from_second=True,
+        product_invalid=False,
+        integer_nan=INTEGER_SHORT_ZERO,
+    )
+}
+"""What results in float64 follow, where that is not the policy of this name. Nobody asks for these by their own names."""
+_BY_NAME = NAN_POLICIES | {row.name: row for row in DOUBLE_POLICIES.values()}
 
 PAYLOADS = ("policy", "quieted", "cut")
 """What becomes of a NaN in a conversion: what the policy says; sign and payload kept, quiet; sign and the first fraction bits as they are."""
@@ -235,6 +249,11 @@ _ROWS = (
 )
 NAN_CONVERSIONS = {row[:3]: row for row in _ROWS}
 """By policy, and names of both formats."""
+
+
+def policy_for(name: str, fmt: "FormatSpec") -> NanPolicy:
+    """The rules for NaNs among results of a format."""
+    return DOUBLE_POLICIES.get(name, NAN_POLICIES[name]) if fmt == FLOAT64 else NAN_POLICIES[name]
 
 
 def converted_payloads(policy: str, origin: str, result: str, rounding: Rounding) -> str:
@@ -428,9 +447,14 @@ class Rule(NamedTuple):
     payloads: str = "policy"  # one of PAYLOADS
 
     @property
+    def policy(self) -> NanPolicy:
+        """The rules for NaNs."""
+        return _BY_NAME[self.nan]
+
+    @property
     def propagate(self) -> int:
         """Which NaN operand's payload survives."""
-        return NAN_POLICIES[self.nan].propagate if self.payloads == PAYLOADS[0] else PROPAGATE_FIRST
+        return self.policy.propagate if self.payloads == PAYLOADS[0] else PROPAGATE_FIRST
 
     @property
     def restated(self) -> bool:
@@ -464,6 +488,7 @@ class Target(NamedTuple):
     product_invalid: int
     propagate: int
     addend_first: int
+    from_second: int
     number_signalling: int
     second_operand: int
     nan_base: int  # what a propagated payload is put onto
@@ -588,7 +613,7 @@ def emin(fmt: FormatSpec) -> int:
 @lru_cache(maxsize=1024)
 def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
     """The numbers that round a carrier value into `fmt` under `rule`."""
-    policy = NAN_POLICIES[rule.nan]
+    policy = rule.policy
     sign = 1 << (fmt.width - 1) if fmt.signed else 0
     has_infinity, has_nan = fmt.infinity != NEVER, fmt.nan_first != NEVER or fmt.lone_nan >= 0
     two_nans = fmt.nan_first != NEVER and fmt.signed
@@ -664,6 +689,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         product_invalid=INVALID if policy.product_invalid else 0,
         propagate=rule.propagate,
         addend_first=int(policy.addend_first),
+        from_second=int(policy.from_second),
         number_signalling=int(policy.number_signalling),
         second_operand=int(policy.second_operand),
         nan_base=fmt.infinity if fmt.quiet else fmt.nan,

@@ -552,21 +552,18 @@ def _element(operation):
         z = unpacked(code_c, source) if arity > 2 else x
         value, raised = operate(x, y, z, extra, random, width, target)
         number = (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER) & (z[0] != NOT_A_NUMBER)
-        signals = is_signalling(code_a, source)
-        if arity > 1:
-            signals = signals | is_signalling(code_b, source)
-        if arity > 2:
-            signals = signals | is_signalling(code_c, source)
+        one, two, three = code_a, code_b if arity > 1 else code_a, code_c if arity > 2 else code_a
+        signals = is_signalling(one, source) | is_signalling(two, source) | is_signalling(three, source)
         code, flags = rounded(value, random, width, target)
         if target.propagate != 0 and not number:
             kept = raised == target.none
             if arity > 2 and target.addend_first != target.none:
-                if kept or is_signalling(code_c, source):
-                    code = propagated(code_c, code_a, code_b, source, target)
-            elif kept:
-                code = propagated(
-                    code_a, code_b if arity > 1 else code_a, code_c if arity > 2 else code_a, source, target
-                )
+                kept = kept or is_signalling(three, source)
+                one, two, three = three, one, two
+            elif target.from_second != target.none:
+                one, two, three = two, three, one
+            if kept:
+                code = propagated(one, two, three, source, target)
         if to_integral and flags == target.invalid and value[0] == FINITE:
             raised = target.none
         invalid = target.invalid if (value[0] == NOT_A_NUMBER) & (number | signals) else target.none

@@ -14,69 +14,74 @@ from numba.core import cgutils
 
 from . import jit
 from .fast import has_feature
-from .jit import kernel, lowered
+from .jit import fill_row, kernel, lowered, scratch
 from .vectors import Vector
 from .wide_blocks import FARTHEST, HAS_FUSED, MAGNITUDE, fma, mul, two_sum
 
 ROWS, LANES, VECTORS = (8, 8, 3) if has_feature("avx512f") else (4, 4, 3)
 COLUMNS = LANES * VECTORS
 AT_ONCE = 256  # turns of a tile whose operands stay in the CPU's first caches
+TILE, PANEL = ROWS * COLUMNS, AT_ONCE * COLUMNS
 SERVES_FUSED = HAS_FUSED
 LEAST, MOST, MOST_BEFORE = 2.0**-FARTHEST, 2.0**FARTHEST, 2.0 ** (2 * FARTHEST)
 """Magnitudes of ordinary operands; and of what sums begin with, down to 1 / MOST_BEFORE."""
 
 
-def fused_turns(a, b, c, wide, first, last):
-    """c[i, j] = a[k, i] * b[k, j] + c[i, j] for k = first ... last - 1, rounded once; rows of c are `wide` numbers apart."""
+def fused_turns(a, b, tile, row, begin, count):
+    """tile[i, j] = a[row + i, begin + k] * b[k, j] + tile[i, j] for k = 0 ... count - 1, rounded once; b and the tile are flat."""
     raise NotImplementedError("compiled code alone has it")
 
 
-def rounded_turns(a, b, c, wide, first, last):
+def rounded_turns(a, b, tile, row, begin, count):
     """The same, each product rounded before it is added."""
     raise NotImplementedError("compiled code alone has it")
 
 
 def _turns(meet):
-    """The definition of turns in which meet(x, y, sum) makes the next sum."""
+    """The definition of turns in which meet(x, y, sum) makes the next sum. Rows beyond a's last are that one again."""
 
-    def turns(context, a, b, c, wide, first, last):
+    def turns(context, a, b, tile, row, begin, count):
         def codegen(context, builder, signature, arguments):
             left, right, out = (
-                context.make_array(kind)(context, builder, x).data
-                for kind, x in zip((a, b, c), arguments, strict=False)
+                context.make_array(kind)(context, builder, x) for kind, x in zip((a, b, tile), arguments, strict=False)
             )
             kind, index = ir.VectorType(ir.DoubleType(), LANES), ir.IntType(64)
-            zeros = ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES)
+            zeros, undefined = (
+                ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES),
+                ir.Constant(kind, ir.Undefined),
+            )
+            height, length = cgutils.unpack_tuple(builder, left.shape)
+            last = builder.sub(height, index(1))
 
             def place(pointer, where):
                 return builder.bitcast(builder.gep(pointer, [where]), kind.as_pointer())
 
-            cells = [(row, v) for row in range(ROWS) for v in range(VECTORS)]
-            held = {cell: cgutils.alloca_once(builder, kind) for cell in cells}
-            rows = [builder.gep(out, [builder.mul(arguments[3], index(row))]) for row in range(ROWS)]
-            own = {(row, v): place(rows[row], index(v * LANES)) for row, v in cells}
-            for cell in cells:
-                builder.store(builder.load(own[cell], align=8), held[cell])
-            with cgutils.for_range_slice(builder, arguments[4], arguments[5], index(1)) as (k, _):
-                start = builder.mul(k, index(COLUMNS))
+            def start_of(i):
+                own = builder.add(arguments[3], index(i))
+                own = builder.select(builder.icmp_signed("<", own, last), own, last)
+                return builder.gep(left.data, [builder.add(builder.mul(own, length), arguments[4])])
+
+            rows = [start_of(i) for i in range(ROWS)]
+            own = {(i, v): place(out.data, index(i * COLUMNS + v * LANES)) for i in range(ROWS) for v in range(VECTORS)}
+            held = {cell: cgutils.alloca_once_value(builder, builder.load(x, align=8)) for cell, x in own.items()}
+            with cgutils.for_range(builder, arguments[5]) as loop:
+                start = builder.mul(loop.index, index(COLUMNS))
                 others = [
-                    Vector(builder, builder.load(place(right, builder.add(start, index(v * LANES))), align=8))
+                    Vector(builder, builder.load(place(right.data, builder.add(start, index(v * LANES))), align=8))
                     for v in range(VECTORS)
                 ]
-                for row in range(ROWS):
-                    where = builder.add(builder.mul(k, index(ROWS)), index(row))
-                    number = builder.insert_element(
-                        ir.Constant(kind, ir.Undefined), builder.load(builder.gep(left, [where])), ir.IntType(32)(0)
-                    )
-                    factor = Vector(builder, builder.shuffle_vector(number, ir.Constant(kind, ir.Undefined), zeros))
+                for i in range(ROWS):
+                    number = builder.load(builder.gep(rows[i], [loop.index]))
+                    number = builder.insert_element(undefined, number, ir.IntType(32)(0))
+                    factor = Vector(builder, builder.shuffle_vector(number, undefined, zeros))
                     for v, other in enumerate(others):
-                        found = meet(factor, other, Vector(builder, builder.load(held[row, v])))
-                        builder.store(found.value, held[row, v])
-            for cell in cells:
-                builder.store(builder.load(held[cell]), own[cell], align=8)
+                        found = meet(factor, other, Vector(builder, builder.load(held[i, v])))
+                        builder.store(found.value, held[i, v])
+            for cell, x in own.items():
+                builder.store(builder.load(held[cell]), x, align=8)
             return context.get_dummy_value()
 
-        return types.void(a, b, c, wide, first, last), codegen
+        return types.void(a, b, tile, row, begin, count), codegen
 
     return turns
 
@@ -101,37 +106,52 @@ def rounded_error(x, y, total):
 
 @cache
 def products(fuses):
-    """loop(a, b, c, flags, first, last): tiles first ... last - 1.
+    """loop(a, b, c, flags, first, last): tiles first ... last - 1; those under each other follow one another.
 
-    a is (row panels, k, ROWS), b (column panels, k, COLUMNS); c and flags are of all their rows and columns. Tiles under each other follow one
-    another. c holds what sums begin with, and is to hold them; flags, that are inexact, begin as what had been.
+    a is (rows, k), b (k, columns), c and flags (rows, columns). c holds what sums begin with, and is to hold them; flags, that are inexact,
+    begin as 0.
     """
     turns, meet = (fused_turns, fused_error) if fuses else (rounded_turns, rounded_error)
 
     def wide_products_loop(a, b, c, flags, first, last):
-        panels, length, wide = a.shape[0], a.shape[1], c.shape[1]
-        sums, raised = np.empty(COLUMNS, np.float64), np.empty(COLUMNS, np.int64)
-        for unit in range(first, last):
-            row, column = unit % panels * ROWS, unit // panels * COLUMNS
-            for i in range(ROWS):
-                before, seen = c[row + i, column : column + COLUMNS], flags[row + i, column : column + COLUMNS]
-                for j in range(sums.size):
-                    sums[j], raised[j] = before[j], seen[j]
-                for k in range(length):
-                    x, others, every = a[unit % panels, k, i], b[unit // panels, k], np.int64(1)
-                    for j in range(sums.size):
-                        sums[j], error = meet(x, others[j], sums[j])
-                        raised[j] |= np.int64(error != 0.0)
-                        every &= raised[j]
-                    if every != 0:
-                        break
-                for j in range(sums.size):
-                    seen[j] = raised[j]
+        rows, length, columns = a.shape[0], a.shape[1], b.shape[1]
+        panels = -(-rows // ROWS)
+        tile, laid = scratch(TILE, np.float64), scratch(PANEL, np.float64)
+        sums, raised = scratch(COLUMNS, np.float64), scratch(COLUMNS, np.int64)
+        fill_row(tile, 0.0)
+        fill_row(laid, 0.0)
         for begin in range(0, length, AT_ONCE):
-            end = min(begin + AT_ONCE, length)
+            count, held = min(AT_ONCE, length - begin), -1
             for unit in range(first, last):
                 row, column = unit % panels * ROWS, unit // panels * COLUMNS
-                turns(a[unit % panels], b[unit // panels], c[row:, column:], wide, begin, end)
+                high, wide = min(ROWS, rows - row), min(COLUMNS, columns - column)
+                if column != held:
+                    held = column
+                    for k in range(count):
+                        for j in range(wide):
+                            laid[k * COLUMNS + j] = b[begin + k, column + j]
+                for i in range(high):
+                    fill_row(sums, 0.0)
+                    fill_row(raised, np.int64(1))
+                    every = np.int64(1)
+                    for j in range(wide):
+                        sums[j] = tile[i * COLUMNS + j] = c[row + i, column + j]
+                        raised[j] = flags[row + i, column + j]
+                        every &= raised[j]
+                    k = 0
+                    while every == 0 and k < count:
+                        x, others, every = a[row + i, begin + k], laid[k * COLUMNS : (k + 1) * COLUMNS], np.int64(1)
+                        for j in range(COLUMNS):
+                            sums[j], error = meet(x, others[j], sums[j])
+                            raised[j] |= np.int64(error != 0.0)
+                            every &= raised[j]
+                        k += 1
+                    for j in range(wide):
+                        flags[row + i, column + j] = raised[j]
+                turns(a, laid, tile, row, begin, count)
+                for i in range(high):
+                    for j in range(wide):
+                        c[row + i, column + j] = tile[i * COLUMNS + j]
 
     return jit.compiled(wide_products_loop)
 

@@ -777,7 +777,7 @@ def refuse_wide(fmt: Format, argument: str, what: str = "this") -> None:
             f"{argument}: {what} takes formats of at most {spec.NARROW_EXPONENT_BITS} exponent bits and {spec.NARROW_PRECISION} bits of precision, "
             f"with numbers in 2^-{spec.EXPONENT_RANGE} ... 2^{spec.EXPONENT_RANGE}, and {fmt.name} has {fmt.exponent_bits} and {fmt.p}, and numbers "
             f"in 2^{fmt.emin - fmt.mantissa_bits} ... 2^{fmt.maxexp}; accepted: a narrower format (bits.convert and .astype go there); conversions, "
-            "comparisons, arithmetic and sums in order serve wide ones"
+            "comparisons, arithmetic, functions and sums in order serve wide ones"
         )
 
 

@@ -64,7 +64,7 @@ INSIDE = {
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "
     "functions.exactness numbers comparisons sums.convolutions | functions.table blocks.scales blocks.ways codes | "
-    "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.ways blocks.counts | functions.evaluations "
+    "functions.values blocks.elements blocks.numbers blocks.sums sums.splits | functions.wide functions.ways blocks.counts | functions.evaluations "
     "functions.named blocks.quantization | processors scalars",
     "arrays": "decimals exchange readers standard views | held | operands | operators | softarray | creation handlers | functions order | sums | "
     "products statistics | namespace ufuncs",

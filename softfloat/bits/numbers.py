@@ -171,13 +171,18 @@ def _odd_float(x: Any) -> tuple[float, float]:
 def _exact_words(x: Any) -> list[np.ndarray[Any, Any]]:
     """Numbers of any size as the three words of the wide loops' `convert_exact`."""
     array = np.array(np.asarray(x).tolist() if hasattr(x, "__array__") else x, dtype=object)
-    words = [_exact_word(value) for value in array.ravel().tolist()]
+    words = [exact_word(value) for value in array.ravel().tolist()]
     columns = zip(*words, strict=True)
     kinds = np.uint64, np.uint64, np.int64
     return [np.array(column, kind).reshape(array.shape) for column, kind in zip(columns, kinds, strict=True)]
 
 
-def _exact_word(x: Any) -> tuple[int, int, int]:
+Word = tuple[int, int, int]
+"""A number of any size: high and low bits, and 4 * exponent + 2 * sign; or a code of float64, 0, 1."""
+
+
+def exact_word(x: Any) -> Word:
+    """A number as `convert_exact` takes it."""
     if isinstance(x, (float, np.floating)):
         return int(np.float64(x).view(np.uint64)), 0, 1
     exact = Fraction(int(x) if isinstance(x, np.generic) else x)

@@ -150,7 +150,7 @@ def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: in
         infinite_input=settings.infinite_input,
         daz=settings.daz,
         ftz=settings.ftz,
-        nan=settings.nan,
+        nan=spec.policy_for(settings.nan, fmt.spec).name,
         conversion=conversion,
         random_width=random_width,
         handed_bits=handed,

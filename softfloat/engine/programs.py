@@ -18,7 +18,7 @@ from softfloat.engine.parameters import Numbers, dots
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rounding, Rule
+from softfloat.kernels.spec import CARRIER64, Rounding, Rule
 
 DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
 """In the order of `kernels.accumulate`."""
@@ -256,7 +256,7 @@ def _program(
         closes=closes,
         entered=entered,
         draws=any(site.width for site in sites.values()),
-        policy=NAN_POLICIES[arithmetic.rule.nan],
+        policy=arithmetic.rule.policy,
         fixed=frozenset(
             {name for name in STAGE_SETTINGS if all(getattr(stage, name) is not None for stage, _ in stages.values())}
             | ({"nan"} if accumulator.nan else set())

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from softfloat.engine import elementwise, tiling
+from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.parameters import dots, numbers, wide_exact, wide_products
 from softfloat.engine.programs import Program, Site
@@ -29,37 +29,28 @@ def _within(codes: Codes, least: float, most: float) -> bool:
     )
 
 
-def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, Codes] | None:
-    """(sums, whether they are inexact) of codes of float64, onto c, a grid or many; None where an operand is not ordinary."""
-    if a.ndim > 2:
-        starts = [None] * len(a) if c is None else c
-        found = [run(planned, *one) for one in zip(a, b, starts, strict=True)]
-        if not found or any(one is None for one in found):
-            return None
-        sums, inexact = (np.stack(x) for x in zip(*filter(None, found), strict=True))
-        return sums, inexact
+def run(planned: Program, a: Codes, b: Codes, c: Codes | None, codes: Codes, flags: Codes) -> bool:
+    """Sums of codes of float64, onto c, of a grid or many, as (rows, columns) of all of them; False where an operand is not ordinary."""
     known = wide_products()
-    if not (_within(a, known.LEAST, known.MOST) and _within(b, known.LEAST, known.MOST)):
-        return None
-    if not (c is None or _within(c, 1 / known.MOST_BEFORE, known.MOST_BEFORE)):
-        return None
-    (rows, length), columns = a.shape, b.shape[1]
-    left, right = (
-        tiling.panels([x.view(np.float64)], size, np.float64)[0] for x, size in ((a.T, known.ROWS), (b, known.COLUMNS))
-    )
-    shape = len(left) * known.ROWS, len(right) * known.COLUMNS
-    sums, inexact = np.zeros(shape), np.ones(shape, np.uint8)
-    inexact[:rows, :columns] = 0
-    if c is not None:
-        sums[:rows, :columns] = c.view(np.float64)
+    within = _within(a, known.LEAST, known.MOST) and _within(b, known.LEAST, known.MOST)
+    if not (within and (c is None or _within(c, 1 / known.MOST_BEFORE, known.MOST_BEFORE))):
+        return False
+    codes[...] = 0 if c is None else c.reshape(codes.shape)
+    flags[...] = 0
+    rows, length, columns = a.shape[-2], a.shape[-1], b.shape[-1]
     loop = known.products(planned.accumulator.product is None)
+    tiles, cost = -(-rows // known.ROWS) * -(-columns // known.COLUMNS), known.ROWS * known.COLUMNS * length
+    shapes = (rows, length), (length, columns), (rows, columns), (rows, columns)
+    grids = [x.reshape(len(codes) // rows, *shape) for x, shape in zip((a, b, codes, flags), shapes, strict=True)]
+    for left, right, sums, inexact in zip(*grids, strict=True):
+        operands = [np.ascontiguousarray(x).view(np.float64) for x in (left, right, sums)]
 
-    def work(first: int, last: int) -> int:
-        loop(left, right, sums, inexact, first, last)
-        return 0
+        def work(first: int, last: int, operands: list[Codes] = operands, inexact: Codes = inexact) -> int:
+            loop(*operands, inexact, first, last)
+            return 0
 
-    share_units(len(left) * len(right), work, known.ROWS * known.COLUMNS * length)
-    return sums[:rows, :columns].view(np.uint64), inexact[:rows, :columns]
+        share_units(tiles, work, cost)
+    return True
 
 
 def exact(site: Site, a: Codes, b: Codes, c: Codes, paired: bool, bits: Codes) -> tuple[Codes, Codes, Codes]:

@@ -143,14 +143,11 @@ class _Grid:
 def run(
     problem: Problem, planned: Program, key: int, stream: int, results: Results, cumulative: bool, counting: bool
 ) -> None:
-    """One grid of outputs, or many: k steps, each of one operation or two."""
-    how, stages = planned.accumulator, dots()
-    in_order = not (how.tree or how.chains > 1 or how.reduction or how.compensation or how.block == ALL)
+    """One grid of outputs, or many: k steps, each of one operation or two. `cumulative` sums that are not in order are found one by one."""
+    how = planned.accumulator
     asked = {
         "scales of operands": problem.scales is not None,
         "a segment alone": bool(planned.begun) or planned.apart > 1,
-        "cumulative sums of anything but sums in order, or in another format": cumulative
-        and (not in_order or planned.converts),
     }
     check_served(how, " and ".join(name for name, one in asked.items() if one))
     a, b = (
@@ -159,14 +156,33 @@ def run(
     )
     columns = b.shape[-1]
     shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
+    if not (cumulative or counting or problem.paired) and wide_products.serves(planned):
+        sums = np.empty(results.codes.shape, np.uint64) if planned.converts else results.codes
+        start = None if problem.c is None else widened(problem.c, planned.partials, planned.entry.daz)
+        if wide_products.run(planned, a, b, start, sums, results.flags):
+            if planned.converts:
+                grid = _Grid(problem, planned, key, stream, sums.shape, False)
+                grid.flags = results.flags
+                _deliver(planned, grid, _Number(sums, sums), results)
+            return
     grid = _Grid(problem, planned, key, stream, shape, counting)
     total = grid.begun(problem.c)
-    if not (cumulative or counting or problem.paired) and wide_products.serves(planned):
-        found = wide_products.run(planned, a, b, None if problem.c is None else total.values)
-        if found is not None:
-            grid.flags |= found[1]
-            _deliver(planned, grid, _Number(found[0], found[0]), results, True)
-            return
+    if not cumulative:
+        _deliver(planned, grid, _sum(problem, grid, a, b, total, 0, planned.length), results)
+        return
+    in_order = not (how.tree or how.chains > 1 or how.reduction or how.compensation or how.block == ALL)
+    for k in range(planned.length):
+        if not in_order:
+            grid = _Grid(problem, planned, key, stream, shape, False)
+        total = _sum(problem, grid, a, b, total if in_order else grid.zero(), k if in_order else 0, k + 1)
+        flags, grid.steps[dots().RESULT] = grid.flags, 0
+        _deliver(planned, grid, total, results._replace(codes=results.codes[k], flags=results.flags[k]))
+        grid.flags = flags
+
+
+def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, first: int, length: int) -> _Number:
+    """A sum onto `total` of products `first` ... `length` - 1, of the first `length` where the order is another than theirs."""
+    planned, how, stages = grid.planned, grid.planned.accumulator, dots()
 
     def factors(k: int) -> tuple[Codes, Codes]:
         if problem.paired:
@@ -183,36 +199,31 @@ def run(
         found = grid.done(stages.RUNNING, "fma", one, other, x.values)
         return grid.counted(x, found, (one << ONE != 0) & (other << ONE != 0))
 
-    length = planned.length
     if how.tree:
-        total = _in_pairs(length, product, partial(grid.added, stages.RUNNING), total, problem.c is not None)
-    elif how.compensation is not None:
-        total = _compensated(how.compensation, length, product, grid, total)
-    elif how.block == ALL and length > 1:
+        return _in_pairs(length, product, partial(grid.added, stages.RUNNING), total, problem.c is not None)
+    if how.compensation is not None:
+        return _compensated(how.compensation, length, product, grid, total)
+    if how.block == ALL and planned.length > 1:
         site, bits = planned.sites[stages.RUNNING], grid.random(stages.RUNNING)
-        codes, flags, adds = wide_products.exact(site, a, b, total.values, problem.paired, bits)
-        total = grid.counted(total, grid.rounded(stages.RUNNING, codes, flags), adds)
-    elif how.chains > 1 and length:
+        some = (a[:length], b[:length]) if problem.paired else (a[..., :length], b[..., :length, :])
+        codes, flags, adds = wide_products.exact(site, *some, total.values, problem.paired, bits)
+        return grid.counted(total, grid.rounded(stages.RUNNING, codes, flags), adds)
+    if how.chains > 1 and length:
         chains = [grid.zero() for _ in range(how.chains)]
         for k in range(length):
             chains[k % how.chains] = met(k, chains[k % how.chains])
         for other in chains[1:] if problem.c is None else [*chains[1:], total]:
             chains[0] = grid.added(stages.RUNNING, chains[0], other)
-        total = chains[0]
-    elif how.reduction:
-        chunk = grid.zero()
-        for k in range(length):
-            chunk = met(k, chunk)
-            if planned.closes[k]:
-                total, chunk = grid.added(stages.LEVEL, total, chunk), grid.zero()
-    else:
-        for k in range(length):
+        return chains[0]
+    chunk = grid.zero()
+    for k in range(first, length):
+        if not how.reduction:
             total = met(k, total)
-            if cumulative:
-                results.codes[k], results.flags[k] = total.codes, grid.flags
-    if cumulative:
-        return
-    _deliver(planned, grid, total, results)
+            continue
+        chunk = met(k, chunk)
+        if planned.closes[k] or k == length - 1:
+            total, chunk = grid.added(stages.LEVEL, total, chunk), grid.zero()
+    return total
 
 
 def _compensated(method: str, length: int, product: Callable[[int], _Number], grid: _Grid, total: _Number) -> _Number:
@@ -263,11 +274,11 @@ def _in_pairs(
     return add(sums[0][1], c) if has_c else sums[0][1]
 
 
-def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results, finite: bool = False) -> None:
+def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results) -> None:
     """Sums in the output's format, and all their flags. A sum is quiet: a signalling NaN is the addend of no products."""
     partials, entry = planned.partials, planned.entry._replace(daz=False)
-    signals = finite or is_signalling(total.codes, partials)
-    if not finite and np.any(signals):
+    signals = is_signalling(total.codes, partials)
+    if np.any(signals):
         quiet, _ = elementwise.settled("convert", [total.values], FLOAT64, partials, entry._replace(conversion=True))
         codes = np.where(signals, quiet, total.codes)
         total = _Number(codes, widened(codes, partials, planned.entry.daz))

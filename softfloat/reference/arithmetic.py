@@ -215,10 +215,11 @@ def fma(a: int, b: int, c: int, fmt: FormatOrName, **options: Any) -> Result:
     rules = rules_for(fmt, options)
     x, y, z = (operand_of(code, own, rules) for code, own in zip((a, b, c), formats, strict=True))
     product_invalid = (x.is_infinite and y.is_zero) or (x.is_zero and y.is_infinite)
-    addend_signals = rules.policy.addend_first and z.is_nan and z.signalling
-    if rules.policy.product_invalid and product_invalid and not addend_signals:
+    policy = rules.policy_for(fmt)
+    addend_signals = policy.addend_first and z.is_nan and z.signalling
+    if policy.product_invalid and product_invalid and not addend_signals:
         return invalid_result(fmt, rules)
-    if rules.policy.addend_first and z.is_nan:
+    if policy.addend_first and z.is_nan:
         return propagated([z, x, y], fmt, rules)
     return settled(exact_fused, (x, y, z), fmt, rules)
 

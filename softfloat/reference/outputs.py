@@ -256,10 +256,11 @@ class Output:
     def fuse(self, site: Site, term: Term, addend: Number) -> Number:
         """x * y + z (IEEE 754-2019 5.4.1), NaNs as in `reference.fma`."""
         rules, z = self.next_rules(site), addend.value
-        addend_signals = rules.policy.addend_first and z.is_nan and z.signalling
-        if rules.policy.product_invalid and term.is_invalid and not addend_signals:
+        policy = rules.policy_for(site.fmt)
+        addend_signals = policy.addend_first and z.is_nan and z.signalling
+        if policy.product_invalid and term.is_invalid and not addend_signals:
             return self._rounded(site, rules, invalid_result(site.fmt, rules))
-        if rules.policy.addend_first and z.is_nan:
+        if policy.addend_first and z.is_nan:
             return self._rounded(site, rules, propagated([z, term.x, term.y], site.fmt, rules))
         return self._operation(site, rules, exact_fused, term.x, term.y, z)
 
@@ -314,7 +315,7 @@ def _special(fmt: Format, rules: Options, terms: Sequence[Term], addend: Sequenc
     invalid = any(term.is_invalid for term in terms)
     if any(x.is_nan for x in operands):
         _, flags = propagated(operands, fmt, rules)
-        return default_nan(fmt, rules), flags | (INVALID if invalid and rules.policy.product_invalid else 0)
+        return default_nan(fmt, rules), flags | (INVALID if invalid and rules.policy_for(fmt).product_invalid else 0)
     products = [product for term in terms if (product := exact_product(term.x, term.y, rules)[0])]
     infinities = {x.negative for x in [*products, *addend] if x.is_infinite}
     if invalid or len(infinities) == 2:

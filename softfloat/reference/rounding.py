@@ -54,9 +54,10 @@ def default_nan(fmt: Format, rules: Options) -> int:
     nan = layout_of(fmt).nan
     if nan is None:
         return largest_code(False, fmt)
-    if rules.policy.all_ones and fmt.nan == "ieee":
+    policy = rules.policy_for(fmt)
+    if policy.all_ones and fmt.nan == "ieee":
         return (2**fmt.bits - 1) & ~fmt.sign_bit
-    return nan | fmt.sign_bit if rules.policy.negative_default and fmt.nan in ("ieee", "fn") else nan
+    return nan | fmt.sign_bit if policy.negative_default and fmt.nan in ("ieee", "fn") else nan
 
 
 def invalid_result(fmt: Format, rules: Options) -> Result:
@@ -79,10 +80,12 @@ def signalled(values: Sequence[Value], rules: Options) -> int:
 def propagated(values: Sequence[Value], fmt: Format, rules: Options) -> Result:
     """The result of an operation with NaN operands: a quiet NaN (IEEE 754-2019 6.2); which one, the policy says."""
     flags = signalled(values, rules) | (0 if fmt.has_nan else INVALID)
-    if rules.policy.propagate == PROPAGATE_NONE or not fmt.has_nan:
+    policy = rules.policy_for(fmt)
+    if policy.propagate == PROPAGATE_NONE or not fmt.has_nan:
         return default_nan(fmt, rules), flags
-    nans = [x for x in values if x.is_nan]
-    if rules.policy.propagate == PROPAGATE_SIGNALLING_FIRST:
+    ordered = [*values[1:], *values[:1]] if policy.from_second else values
+    nans = [x for x in ordered if x.is_nan]
+    if policy.propagate == PROPAGATE_SIGNALLING_FIRST:
         nans.sort(key=lambda x: not x.signalling)
     nan = layout_of(fmt).nan
     assert nan is not None

@@ -24,6 +24,7 @@ from softfloat.kernels.spec import (
     Overflow,
     Rounding,
     Tininess,
+    policy_for,
 )
 from softfloat.status import Flags
 
@@ -45,7 +46,7 @@ ROOT_BITS = (
 
 SETTLED_BITS = 96
 """Numbers between the same neighbours of so many bits are on one side of every candidate, tie and threshold of a stochastic rounding: these have
-at most 24 + 52 + 2 bits, of a precision (functions have no results in wide formats), of random numbers, and of halves of both."""
+at most 24 + 52 + 2 bits, of a precision, of random numbers, and of halves of both; in wide formats, of 40 random bits or fewer."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -122,8 +123,12 @@ class Options:
 
     @property
     def policy(self) -> NanPolicy:
-        """The rules for NaNs."""
+        """The rules for NaNs, whatever the format."""
         return NAN_POLICIES[self.nan]
+
+    def policy_for(self, fmt: Format) -> NanPolicy:
+        """The rules for NaNs among results of a format."""
+        return policy_for(self.nan, fmt.spec)
 
 
 class Kind(Enum):

@@ -107,14 +107,20 @@ def test_products_of_matrices(
         assert (int(one[0]), int(one[1])) == (int(codes[0, 0]), int(flags[0, 0]))
 
 
-def test_cumulative_sums_are_sums_of_the_first() -> None:
+@pytest.mark.parametrize("given", [{}, {"rounding": "stochastic", "seed": 5}], ids=["nearest", "stochastic"])
+def test_cumulative_sums_are_sums_of_the_first(given: dict[str, Any]) -> None:
     x = bits.encode(np.random.default_rng(0).standard_normal((6, 3)), float64)[0]
-    for how in (fma(float64), mul_add(E8M40)):
-        codes, flags = bits.cumsum(x, float64, how, 0)
-        for n in range(6):
-            some = bits.sum(x[: n + 1], float64, how, 0)
-            assert (codes[n] == some[0]).all()
-            assert (flags[n] == some[1]).all()
+    ways = (
+        *(fma(float64), mul_add(E8M40), pairwise(float64), compensated(float64)),
+        *(chunked(2, float64, float64), in_chains(2, float64)),
+    )
+    for how in ways:
+        for out in (None, float32):
+            codes, flags = bits.cumsum(x, float64, how, 0, out_format=out, **given)
+            for n in range(6):
+                some = bits.sum(x[: n + 1], float64, how, 0, out_format=out, **given)
+                assert (codes[n] == some[0]).all(), (how, out, n)
+                assert (flags[n] == some[1]).all(), (how, out, n)
 
 
 def test_float64_in_order_is_numpys() -> None:
@@ -247,8 +253,6 @@ def test_other_accumulators_are_refused(how: Accumulator, word: str) -> None:
     one = float64.one_code
     with pytest.raises(ValueError, match=word):
         bits.vecdot([one, one], [one, one], float64, how)
-    with pytest.raises(ValueError, match="cumulative sums of anything but"):
-        bits.cumsum([one, one], float64, compensated(float64))
 
 
 def test_presets_that_serve_no_wide_format_say_so() -> None:

@@ -12,7 +12,7 @@ from core_rows import CORE_FORMATS
 from tallies import Tally
 
 from softfloat import bits
-from softfloat.accumulators import tensor_core
+from softfloat.accumulators import fma, tensor_core
 
 PAIRS = {"e4e5": ("e4m3", "e5m2")}
 SHORT = {"f16": 8, "bf16": 8, "tf32": 4, "e4m3": 16, "e5m2": 16}
@@ -78,8 +78,8 @@ NAMES = [
     "w_e4e5_f32",
     "w_e4e5_f16",
 ]
-CHAINS = ("m8k4", "k4", "k8", "k16")
-"""Shapes of mma.sync .f64, whose format this package does not have."""
+CHAINS = {"m8k4": 4, "k4": 4, "k8": 8, "k16": 16}
+"""Shapes of mma.sync .f64, and their products."""
 
 
 @pytest.mark.conformance("rows read off H100 and H200 tensor cores")
@@ -99,6 +99,18 @@ def test_rows(vectors: Path, tally: Tally, name: str) -> None:
         wrong.sum(),
     )
     assert not wrong.any(), (wrong.sum(), np.flatnonzero(wrong)[:5])
+
+
+@pytest.mark.conformance("rows read off H100 and H200 tensor cores")
+@pytest.mark.parametrize("name", CHAINS)
+def test_rows_of_float64(vectors: Path, tally: Tally, name: str) -> None:
+    """A chain of fused multiply-adds from c on, payloads of NaNs included."""
+    data, k = load(vectors / "sm90_tensor_core_rows.npz"), CHAINS[name]
+    a, b, c = (data[f"f64__{x}"].view(np.uint64) for x in "ABc")
+    expected = data[f"D__m_f64_{name}"]
+    codes, _ = bits.vecdot(a[:, :k], b[:, :k], "float64", fma("float64"), c, nan="nvidia")
+    tally(f"mma.sync, k {k}, H100", "float64 to float64", "as built", expected.size, (codes != expected).sum())
+    assert (codes == expected).all(), np.flatnonzero(codes != expected)[:5]
 
 
 def test_every_instruction_of_the_file_is_asked(vectors: Path) -> None:

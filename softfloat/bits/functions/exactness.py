@@ -9,6 +9,7 @@ import numpy as np
 
 from softfloat.bits.functions.bounds import Exact, Floats
 
+FARTHEST = 1 << 14  # binades from 1: beyond, every format rounds alike
 HIGHEST_POWER = 512  # of an odd number, it has more than 800 bits
 
 
@@ -96,6 +97,9 @@ def rational_power(x: Fraction, y: Fraction) -> Fraction | None:
         if Fraction(roots[0] ** 2, roots[1] ** 2) != base:
             return None
         base, power = Fraction(*roots), power * 2
-    if abs(power) > HIGHEST_POWER:
-        return None
-    return base ** int(power) * (-1 if x < 0 and y % 2 == 1 else 1)
+    sign = -1 if x < 0 and y % 2 == 1 else 1
+    above, below = base.as_integer_ratio()
+    if above & (above - 1) == below & (below - 1) == 0:
+        binades = (above.bit_length() - below.bit_length()) * int(power)
+        return sign * Fraction(2) ** min(max(binades, -FARTHEST), FARTHEST)
+    return sign * base ** int(power) if abs(power) <= HIGHEST_POWER else None

@@ -15,8 +15,11 @@ and where the random bits of an element leave a side open with those, the value 
 Results near 1, or near the operand, come as that number and a small one to be added: the side on which the exact result lies is then
 known however small the difference.
 
-Unary functions in formats of at most 16 bits are looked up in tables, made on first use. So are those of two operands where one is the
-same for all elements, once half as many results have been asked for as a table has; and those of 8 bits, for as large arrays.
+Values in wide formats all come from mpmath (`wide`).
+
+Unary functions in other formats of at most 16 bits are looked up in tables, made on first use. So are those of two operands where
+one is the same for all elements, once half as many results have been asked for as a table has; and those of 8 bits, for as large
+arrays.
 
 >>> exp(0x3C00, "float16")  # e, as 2.71875
 (np.uint16(16752), np.uint8(1))
@@ -24,13 +27,13 @@ same for all elements, once half as many results have been asked for as a table 
 
 from __future__ import annotations
 
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Protocol, TypeAlias, Unpack
 
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.functions import ways
+from softfloat.bits.functions import ways, wide
 from softfloat.bits.functions.table import FUNCTIONS
 from softfloat.engine import Call, Options, calls, check_codes
 from softfloat.environments import Settings
@@ -91,8 +94,7 @@ class Binary(Protocol):
 def _tables(name: str, fmt: Format, whole: Settings) -> tuple[engine.Codes, engine.Codes] | None:
     """The results at every code, if they are looked up there."""
     settings = whole.for_format(fmt.name)
-    wide = fmt.spec.width > ways.TABLE_BITS or settings.rounding.draws
-    if wide or engine.loops().jit.DISABLED:
+    if fmt.wide or fmt.spec.width > ways.TABLE_BITS or settings.rounding.draws or engine.loops().jit.DISABLED:
         return None
     return ways.result_table(name, fmt.spec, engine.rule_for(settings, fmt, False))
 
@@ -103,9 +105,14 @@ def _is_two(x: Any, fmt: Format) -> bool:
     return whole and x == ways.code_of_two(fmt.spec)
 
 
+def _has_values(name: str, fmt: Format) -> bool:
+    """Whether values are found here, and not by a loop of their own."""
+    return name in (wide.WIDE_FUNCTIONS if fmt.wide else FUNCTIONS)
+
+
 def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) -> Result | None:
     """Small calls that need no looking into; None for others."""
-    if name not in FUNCTIONS:
+    if not _has_values(name, fmt):
         return calls.arithmetic(name, given, fmt, options)
     if name == "pow" and _is_two(given[1], fmt):
         return calls.arithmetic("mul", (given[0], given[0]), fmt, options)
@@ -123,12 +130,8 @@ def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) 
     return calls.results(codes, flags, int(seen), shape, each)
 
 
-BY_INTEGERS = {"fmod", "modulo", "floor_divide"}
-"""Those that serve wide formats."""
-
-
 def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Options) -> Result:
-    fmt = check_format(fmt, wide=name in BY_INTEGERS, what=name)
+    fmt = check_format(fmt, wide=True)
     found = _straight(name, tuple(operands.values()), fmt, options)
     if found is not None:
         return found
@@ -146,7 +149,7 @@ def _run(name: str, operands: dict[str, Any], fmt: Format | str, options: Option
         random_bits=call.random_bits,
         stream=call.stream,
         position=call.position,
-        work=ways.work if name in FUNCTIONS else None,
+        work=(partial(wide.work, fmt) if fmt.wide else ways.work) if _has_values(name, fmt) else None,
     )
 
 

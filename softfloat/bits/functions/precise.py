@@ -40,7 +40,8 @@ def log(base: str) -> Callable[..., Number]:
 
 def expm1(precision: int, x: Number) -> Number:
     mp = libmp()
-    return mp.mpf_sub(mp.mpf_exp(x, precision + 60), mp.fone, precision)
+    lost = max(0, -x[2] - x[3])  # bits before the first that is not that of 1
+    return mp.mpf_sub(mp.mpf_exp(x, precision + 60 + lost), mp.fone, precision)
 
 
 def log1p(precision: int, x: Number) -> Number:
@@ -78,12 +79,13 @@ def atan2(precision: int, y: Number, x: Number) -> Number:
 
 def log_of_sum(base: str) -> Callable[..., Number]:
     def value(precision: int, a: Number, b: Number) -> Number:
-        """The sum may cancel all but the difference of a number of 24 bits and a logarithm: some fifty bits."""
+        """The sum may cancel all but the difference of a number of 53 bits and a logarithm: some hundred bits."""
         mp = libmp()
         working = 2 * precision + 60
         unit = getattr(mp, base)(working) if base else mp.fone
         power = mp.mpf_exp(mp.mpf_mul(mp.mpf_sub(b, a), unit), working)
-        term = mp.mpf_div(mp.mpf_log(mp.mpf_add(mp.fone, power, working), working), unit, working)
+        tiny = power[2] + power[3] < -working
+        term = mp.mpf_div(power if tiny else log1p(working, power), unit, working)
         return mp.mpf_add(a, term, precision)
 
     return value

@@ -19,14 +19,24 @@ from softfloat.engine import Job
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
-__all__ = ["KEPT", "KEPT_IN_TABLES", "carrier_numbers", "table_of", "tabulated", "values_at", "what_is_lacking"]
+__all__ = [
+    "KEPT",
+    "KEPT_IN_TABLES",
+    "carrier_numbers",
+    "decided",
+    "mpmath_lock",
+    "table_of",
+    "tabulated",
+    "values_at",
+    "what_is_lacking",
+]
 
 KEPT = 30  # significant bits of values for deterministic modes: 24 + 2 suffice, and 30 leave few results in doubt
 KEPT_IN_TABLES = 42  # of those in tables, for stochastic rounding, too: the library's error leaves one in 32 in doubt
 KEPT_LACKING = 128  # of those whose side is open: any threshold has at most 76
 NEXT_TO_NOTHING = 2.0**-200  # beside 1: far below the last of those bits, and not so far that mpmath would not reach it
 GUARD = 30  # bits in which a value of mpmath may be wrong: far more than any of its functions loses
-_mpmath_lock = threading.Lock()  # mpmath keeps constants in caches that two threads must not fill at once
+mpmath_lock = threading.Lock()  # mpmath keeps constants in caches that two threads must not fill at once
 
 
 def _number(x: float) -> Number:
@@ -34,7 +44,7 @@ def _number(x: float) -> Number:
     return libmp().from_man_exp(int(fraction * 2.0**53), exponent - 53)
 
 
-def _decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> tuple[int, int, int]:
+def decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> tuple[int, int, int]:
     """(sign, significand, exponent) of a value that has more than `kept` bits: cut to those bits, the last one set."""
     numbers = [_number(x) for x in operands]
     margin = 64
@@ -52,7 +62,7 @@ def _decided(precise: Callable[..., Number], operands: tuple[float, ...], kept: 
 
 def _decided_float(precise: Callable[..., Number], operands: tuple[float, ...], kept: int) -> float:
     """The value at operands where it is irrational or has more than `kept` bits, cut to those bits, the last one set."""
-    sign, significand, exponent = _decided(precise, operands, kept)
+    sign, significand, exponent = decided(precise, operands, kept)
     return math.ldexp(sign * significand, exponent)
 
 
@@ -64,7 +74,7 @@ def _lacking(function: Function, operands: tuple[float, ...], value: float) -> f
     if exact is None:
         if function.symmetric:
             operands = max(operands), min(operands)
-        sign, significand, exponent = _decided(function.precise, operands, KEPT_LACKING)
+        sign, significand, exponent = decided(function.precise, operands, KEPT_LACKING)
         exact = sign * significand * Fraction(2) ** exponent
     return engine.odd_float(exact - Fraction(value))
 
@@ -116,7 +126,7 @@ def values_at(function: Function, operands: tuple[Floats, ...], kept: int, numbe
         if function.symmetric:
             operands = np.maximum(*operands), np.minimum(*operands)
         rows = zip(*(x.tolist() for x in operands), strict=True)
-        with _mpmath_lock:
+        with mpmath_lock:
             values[places] = [_decided_float(function.precise, row, kept) for row in rows]
     return values
 
@@ -157,5 +167,5 @@ def what_is_lacking(job: Job, places: engine.Codes, values: Floats) -> Floats:
     for codes, place in zip(job.operands, operands, strict=True):
         engine.loops().decoding()(codes[places], place, *numbers)
     rows = zip(*(x.tolist() for x in operands), strict=True)
-    with _mpmath_lock, np.errstate(all="ignore"):
+    with mpmath_lock, np.errstate(all="ignore"):
         return np.array([_lacking(FUNCTIONS[job.operation], *row) for row in zip(rows, values.tolist(), strict=True)])

@@ -32,8 +32,8 @@ def with_exponents(fmt: Format, exponents: Codes, random: np.random.Generator) -
     simple = power - random.integers(0, 2, shape)
     fractions = np.where(random.random(shape) < 0.5, simple, any_fraction) & ((1 << fmt.mantissa_bits) - 1)
     codes = np.minimum(biased << fmt.mantissa_bits | fractions, fmt.max_code)
-    signs = fmt.sign_bit if fmt.signed else 0
-    return (codes | np.where(random.random(shape) < 0.5, signs, 0)).astype(fmt.dtype)
+    signs = np.uint64(fmt.sign_bit if fmt.signed else 0)
+    return (codes.astype(np.uint64) | np.where(random.random(shape) < 0.5, signs, np.uint64(0))).astype(fmt.dtype)
 
 
 def drawn_operands(instruction: Instruction, family: str, count: int, random: np.random.Generator) -> Operands:
@@ -66,7 +66,8 @@ def _related(
         first = random.integers(0, 1 << fmt.bits, shape, np.uint64).astype(np.int64)
         drawn = [first & (fmt.sign_bit - 1)]
         drawn += [np.clip(drawn[0] + random.integers(-3, 4, shape), 0, fmt.max_code) for _ in shapes[1:]]
-        return [(x | random.choice([0, fmt.sign_bit], shape)).astype(fmt.dtype) for x in drawn]
+        signs = np.array([0, fmt.sign_bit], np.uint64)
+        return [(x.astype(np.uint64) | random.choice(signs, shape)).astype(fmt.dtype) for x in drawn]
     low, high = {
         "near": (-3, 4),
         "tiny": (fmt.emin - fmt.mantissa_bits - 2, fmt.emin + 3),

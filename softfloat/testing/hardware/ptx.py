@@ -24,6 +24,7 @@ from softfloat.formats import (
     float8_e5m2,
     float16,
     float32,
+    float64,
     tfloat32,
 )
 
@@ -35,6 +36,7 @@ KINDS: dict[str, Format] = {
     "f16": float16,
     "bf16": bfloat16,
     "f32": float32,
+    "f64": float64,
     "tf32": tfloat32,
     "e4m3x2": float8_e4m3fn,
     "e5m2x2": float8_e5m2,
@@ -70,11 +72,11 @@ class ScalarInstruction:
     mode : str
         Its rounding mode.
     formats : tuple of Format
-        Of operands; none for float64 numbers, which are no format.
+        Of operands.
     result : Format
         tf32 numbers are in the upper 19 bits of a register.
     run : callable
-        run(operands) is the result's codes; operands are arrays of codes, float64 numbers as theirs.
+        run(operands) is the result's codes; operands are arrays of codes.
     """
 
     name: str
@@ -107,10 +109,6 @@ def _first(operation: str, parts: list[str], kinds: list[str]) -> tuple[str, Ste
             lambda x, env: bits.round_to_integral(x[0], result, environment=env),
         )
     if operation == "cvt":
-        if kinds[1] == "f64":
-            return f'encode(x, "{result.name}")', lambda x, env: bits.encode(
-                x[0].view(np.float64), result, environment=env
-            )
         source = KINDS[kinds[1]]
         return (
             f'convert(x, "{source.name}", "{result.name}")',
@@ -144,7 +142,7 @@ def _operands(operation: str) -> int:
 def scalar_instruction(name: str) -> ScalarInstruction:
     """What an instruction of `NAMES` does."""
     operation, *parts = name.split(".")
-    kinds = [x for x in parts if x in KINDS or x == "f64"]
+    kinds = [x for x in parts if x in KINDS]
     mode = next((ROUNDINGS[x] for x in parts if x in ROUNDINGS), "nearest_even")
     ftz, saturates = "ftz" in parts, "satfinite" in parts
     result, sources = KINDS[kinds[0]], kinds[-1:] * _operands(operation)
@@ -178,7 +176,7 @@ def scalar_instruction(name: str) -> ScalarInstruction:
         name,
         call + f" << {shift}" * bool(shift) + under,
         mode,
-        tuple(KINDS[x] for x in sources if x in KINDS),
+        tuple(KINDS[x] for x in sources),
         result,
         run,
     )
@@ -191,6 +189,7 @@ NAMES = (
     *(f"fma.rn{x}.f16" for x in ("", ".ftz", ".relu", ".sat", ".ftz.relu", ".ftz.sat")),
     *("fma.rn.bf16", "fma.rn.relu.bf16"),
     *(f"{x}{more}.f32" for x in ("add", "mul", "fma") for more in (".rn", ".rn.ftz", ".rn.sat")),
+    *(f"{x}.rn.f64" for x in ("add", "mul", "fma")),
     *("fma.rn.ftz.sat.f32", "fma.rz.f32", "sub.rn.f32"),
     *(f"{x}.rn{ftz}.f32" for x in ("div", "sqrt") for ftz in ("", ".ftz")),
     *(f"{x}{more}.{kind}" for kind in ("f16", "f32") for x in ("min", "max") for more in ("", ".NaN", ".ftz")),

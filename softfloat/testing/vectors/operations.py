@@ -29,8 +29,7 @@ from softfloat.bits.operations import ELEMENTWISE
 from softfloat.blocks import BlockFormat
 from softfloat.checks import nearest
 from softfloat.environments import Environment, Rounding, as_rounding
-from softfloat.formats import ROSTER, Format, refuse_wide
-from softfloat.kernels.spec import INVALID, NAN_POLICIES, PROPAGATE_NONE
+from softfloat.formats import ROSTER, Format, float64, refuse_wide
 from softfloat.testing.vectors.block_operations import (
     BLOCK_OPERATIONS,
     PRODUCTS,
@@ -55,7 +54,6 @@ __all__ = [
 Codes = np.ndarray[Any, Any]
 Pair = tuple[Codes, Codes]
 
-QUIET_FLOAT64 = np.uint64(0x7FF8000000000000)
 LONGEST_DOT = 1 << 16
 """Products of a dot product; a row is a line of text, and longer ones are nobody's."""
 
@@ -100,31 +98,11 @@ def _convert(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
     if target.kind in ("signed", "unsigned"):
         return bits.to_integer(codes, case.format, np.dtype(target.name), exact=case.exact, **case.options)
     if target.kind == "float64":
-        return _widened(codes, case.format, case.environment)
+        return bits.convert(codes, case.format, float64, **case.options)
     assert target.format is not None
     if source.kind == "float":
         return bits.convert(codes, case.format, target.format, **case.options)
     return bits.encode(codes.view(np.dtype(source.name)), target.format, **case.options)
-
-
-def _widened(codes: Codes, fmt: Format, environment: Environment) -> Pair:
-    """Codes as float64: exact, but for NaNs, which follow the policy."""
-    settings = environment.settings.between(fmt.name, "float64")
-    policy = NAN_POLICIES[settings.nan]
-    result = np.asarray(bits.decode(codes, fmt)).view(np.uint64).copy()
-    nan, signalling = np.asarray(bits.isnan(codes, fmt)), np.asarray(bits.issnan(codes, fmt))
-    quiet = np.uint64(0x7FFFFFFFFFFFFFFF if policy.all_ones else QUIET_FLOAT64)
-    if policy.propagate == PROPAGATE_NONE and settings.payloads == "policy":
-        result[nan] = quiet
-    else:
-        payload = (codes.astype(np.uint64) & np.uint64((1 << fmt.mantissa_bits) - 1)) << np.uint64(
-            52 - fmt.mantissa_bits
-        )
-        sign = np.asarray(bits.signbit(codes, fmt)).astype(np.uint64) << np.uint64(63)
-        result[nan] = (sign | QUIET_FLOAT64 | payload)[nan]
-    if settings.daz:
-        result[np.asarray(bits.issubnormal(codes, fmt))] &= np.uint64(1 << 63)
-    return result, np.where(nan if policy.any_nan_signals else signalling, INVALID, 0).astype(np.uint8)
 
 
 def _vecdot(case: Case, operands: Sequence[Codes]) -> tuple[Any, Any]:
