@@ -22,6 +22,7 @@ from softfloat.bits.functions.values import (
     what_is_lacking,
 )
 from softfloat.engine import Job, Work
+from softfloat.engine.elementwise import together
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
 __all__ = ["TABLE_BITS", "code_of_two", "result_table", "work"]
@@ -60,7 +61,8 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     a, b, c = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
     way = engine.way_of(job.rule, unusual)
-    loop = engine.loops().elementwise("given", way, unusual, job.each, job.propagates)
+    loop = engine.loops().elementwise("given", way, unusual, job.propagates)
+    loop = loop if job.each else together(loop)
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
