@@ -188,7 +188,7 @@ def _drawn_pass(operation, unusual, payloads, by_rule):
     settled = _settled(operation)
     lacking = operation in ("convert_more", "given")
 
-    @jit.kernel
+    @jit.row
     def drawn_pass(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)
         half_words = np.empty(TILE, np.uint16)
