@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 28,
-    ("tutorials", False): 70,
+    ("tutorials", True): 26,
+    ("tutorials", False): 66,
     ("numerics", True): 66,
     ("numerics", False): 89,
 }
