@@ -33,6 +33,7 @@ from softfloat.engine.parameters import (
     wide,
     wide_blocks,
 )
+from softfloat.engine.pools import Pool
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
 from softfloat.environments import Rounding, Settings
@@ -378,6 +379,33 @@ def words(x: Codes) -> Codes:
     return x.view(np.int64) if x.itemsize == 8 else x.astype(np.int64)
 
 
+FEW = 512
+"""Elements whose words fit into memory that a process has at hand."""
+
+
+class _Room:
+    """Words of at most LOOK codes of three operands and a result: fresh pages for each call would cost more than the loop."""
+
+    size, asked = 4 * LOOK * 8, ()
+
+    def __init__(self) -> None:
+        self.words = np.empty((4, LOOK), np.int64)
+
+    def holding(self, operands: Sequence[Codes], size: int) -> list[Codes]:
+        """Codes as words; those that have as many bits stay where they are."""
+        given: list[Codes] = []
+        for room, x in zip(self.words, operands, strict=False):
+            if x.itemsize == 8:
+                given.append(x.view(np.int64))
+            else:
+                room[:size] = x
+                given.append(room[:size])
+        return given
+
+
+_rooms = Pool(_Room)
+
+
 def drawing(job: Job, reading: str) -> Callable[..., int]:
     """The loop that serves every format under stochastic rounding: loop(operands, codes, flags, extra, more, unknown, ...) -> flags.
 
@@ -386,9 +414,15 @@ def drawing(job: Job, reading: str) -> Callable[..., int]:
     loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.propagates, not job.rule.restated)
 
     def some(operands: Sequence[Codes], codes: Codes, flags: Codes, *known: Any) -> int:
-        given, made = [words(x) for x in operands], np.empty(codes.size, np.int64)
+        room = _rooms.borrow() if FEW < codes.size <= LOOK else None
+        if room is None:
+            given, made = [words(x) for x in operands], np.empty(codes.size, np.int64)
+        else:
+            given, made = room.holding(operands, codes.size), room.words[3, : codes.size]
         seen = int(loop(given[0], given[min(1, len(given) - 1)], given[-1], made, flags, *known))
         codes[:] = made
+        if room is not None:
+            _rooms.give_back(room)
         return seen
 
     return some
