@@ -1,7 +1,7 @@
 """Loops over flat arrays: factories over the scalar functions below this floor.
 
-What differs between formats and rules is passed in; what differs in kind (operation, way of rounding, flags for each
-element or together) is closed over, and only that compiles anew. Compiled code is kept by the digest of all kernel sources.
+What differs between formats and rules is passed in; what differs in kind (operation, way of rounding) is closed over, and
+only that compiles anew. Compiled code is kept by the digest of all kernel sources.
 
 The numbers of a Source, and of a Target after it, come as an array of integers and one of floats, of the carrier's width.
 Codes come as flat arrays of one length, 32- and 64-bit ones also as signed views; operands an operation does not take
@@ -138,20 +138,20 @@ def _one_each(extra, i):
 
 
 @cache
-def elementwise(operation, way, unusual, each, payloads):
+def elementwise(operation, way, unusual, payloads):
     """The loop of one operation under a deterministic mode.
 
-    loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, 0 where `each`. `extra` is a number for the operation
-    (round_to_integral: 1 to raise INEXACT), or an array with one for each element (given).
+    loop(a, b, c, codes, flags, extra, integers, floats) -> 0: each element has its own flags. Who wants them OR-ed together asks
+    `together`, which is faster than to do it on the way. `extra` is a number for the operation (round_to_integral: 1 to raise INEXACT), or
+    an array with one for each element (given).
     """
     element = _element(operation, way, unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
 
     def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        seen = target.none
         for i in range(codes.size):
-            code, raised, _ = element(
+            codes[i], flags[i], _ = element(
                 cut(a[i], target.none),
                 cut(b[i], target.none),
                 cut(c[i], target.none),
@@ -160,14 +160,22 @@ def elementwise(operation, way, unusual, each, payloads):
                 source,
                 target,
             )
-            codes[i] = code
-            if each:
-                flags[i] = raised
-            else:
-                seen = cut(seen | raised, target.none)
-        return seen
+        return 0
 
     return jit.compiled(elementwise_loop)
+
+
+@cache
+def together():
+    """loop(flags) -> all of them OR-ed together."""
+
+    def together_loop(flags):
+        seen = 0
+        for i in range(flags.size):
+            seen |= flags[i]
+        return seen
+
+    return jit.compiled(together_loop)
 
 
 @cache
@@ -180,7 +188,7 @@ def _drawn_pass(operation, unusual, payloads, by_rule):
     settled = _settled(operation)
     lacking = operation in ("convert_more", "given")
 
-    @jit.kernel
+    @jit.row
     def drawn_pass(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)
         half_words = np.empty(TILE, np.uint16)

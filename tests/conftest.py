@@ -29,6 +29,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     scheduler = "what runs whole operand spaces: threads, processes, or the address of a Dask cluster's scheduler"
     parser.addoption("--scheduler", metavar="NAME", help=scheduler)
     parser.addoption("--conformance-table", metavar="FILE", help="write what the conformance tests tried, as Markdown")
+    parser.addoption(
+        "--conformance-counts", metavar="FILE", help="what other runs tried, to which this one adds its own"
+    )
 
 
 def _diagonal(item: pytest.Item, case: int) -> int:
@@ -191,7 +194,9 @@ def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     counts = tallies.merge([config.stash[COUNTS], *config.stash[FROM_WORKERS]])
-    path = config.getoption("--conformance-table")
+    path, kept = config.getoption("--conformance-table"), config.getoption("--conformance-counts")
+    if kept:
+        counts = tallies.kept_with(Path(kept), counts)
     if path:
         Path(path).write_text(tallies.page(counts), encoding="utf-8")
     if counts and (path or "conformance" in (config.getoption("-m") or "")):

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import tallies
 
 import softfloat
 
@@ -49,6 +50,20 @@ def test_what_was_skipped_is_named_as_pytest_names_it(tmp_path: Path) -> None:
     report.write_text(re.sub("<skipped.*?(/>|</skipped>)", "", REPORT), encoding="utf-8")
     done = subprocess.run([sys.executable, str(SKIPPED), str(report)], cwd=CHECKOUT, capture_output=True, text=True)
     assert (done.returncode, "nothing was skipped" in done.stderr) == (1, True)
+
+
+def test_what_two_runs_held_against_outside_data_is_counted_together(tmp_path: Path) -> None:
+    """The second runs what the first skipped; the page is made of both."""
+    kept, key, other = (
+        tmp_path / "counts.json",
+        ("MPFR", "add", "half", "to_odd"),
+        ("TestFloat", "mul", "half", "to_odd"),
+    )
+    assert tallies.kept_with(kept, {key: (3, 0)}) == {key: (3, 0)}
+    assert tallies.kept_with(kept, {key: (2, 1), other: (5, 0)}) == {key: (5, 1), other: (5, 0)}
+    assert tallies.kept_with(kept, {}) == {key: (5, 1), other: (5, 0)}
+    runs = re.findall(r"^.*--conformance-counts=\S*", RUN.read_text(encoding="utf-8"), re.MULTILINE)
+    assert ["junitxml" in runs[0], len(runs)] == [True, 2]
 
 
 RELEASE, WORKFLOW = CHECKOUT / ".ci" / "release", CHECKOUT / ".ci" / "release.yml"

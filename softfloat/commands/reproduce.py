@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 28,
-    ("tutorials", False): 70,
+    ("tutorials", True): 26,
+    ("tutorials", False): 66,
     ("numerics", True): 66,
-    ("numerics", False): 89,
+    ("numerics", False): 102,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""

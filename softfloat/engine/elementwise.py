@@ -33,6 +33,7 @@ from softfloat.engine.parameters import (
     wide,
     wide_blocks,
 )
+from softfloat.engine.pools import Pool
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
 from softfloat.environments import Rounding, Settings
@@ -231,6 +232,26 @@ class Direct(NamedTuple):
     carrier: Carrier
 
 
+TOGETHER = 1 << 16
+"""Elements whose flags are OR-ed together at once: their bytes stay in the cache."""
+
+
+def together(loop: Callable[..., int]) -> Callable[..., int]:
+    """A loop that gives each element a byte of flags, as one that ORs them together."""
+    told = loops().together()
+
+    def some(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, *known: Any) -> int:
+        seen = 0
+        while codes.size > TOGETHER:
+            seen |= some(a[:TOGETHER], b[:TOGETHER], c[:TOGETHER], codes[:TOGETHER], flags, *known)
+            a, b, c, codes = a[TOGETHER:], b[TOGETHER:], c[TOGETHER:], codes[TOGETHER:]
+        raised = np.empty(codes.size, np.uint8)
+        loop(a, b, c, codes, raised, *known)
+        return seen | int(told(raised))
+
+    return some
+
+
 def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
     """The narrowest carrier that carries an operation; a float32 that is only read stays exact on the narrow one, counted in quanta of at most 1:
     of larger ones its smallest numbers are fractions that no float32 has."""
@@ -244,9 +265,9 @@ def _plain(job: Job) -> Direct:
     carrier = carrier_for(job.operation, job.source, job.fmt)
     unusual = is_unusual(job.fmt)
     way = way_of(job.rule, unusual)
-    loop = loops().elementwise(job.reading(carrier), way, unusual, job.each, job.propagates)
+    loop = loops().elementwise(job.reading(carrier), way, unusual, job.propagates)
     integers, floats = numbers(job.source, job.fmt, job.rule, carrier)
-    return Direct(loop, (floats.dtype.type(job.extra), integers, floats), carrier)
+    return Direct(loop if job.each else together(loop), (floats.dtype.type(job.extra), integers, floats), carrier)
 
 
 def _plain_work(job: Job) -> Work:
@@ -353,22 +374,77 @@ def _as_far_as_served(some: Callable[[int, int], tuple[int, int]], rest: Work, b
     return work
 
 
+def words(x: Codes) -> Codes:
+    """Codes as loops take them that need long for each element: signed and of 64 bits, so that one loop of each operation serves all formats."""
+    return x.view(np.int64) if x.itemsize == 8 else x.astype(np.int64)
+
+
+FEW = 512
+"""Elements whose words fit into memory that a process has at hand."""
+
+
+class _Room:
+    """Words of at most LOOK codes of three operands and a result: fresh pages for each call would cost more than the loop."""
+
+    size, asked = 4 * LOOK * 8, ()
+
+    def __init__(self) -> None:
+        self.words = np.empty((4, LOOK), np.int64)
+
+    def holding(self, operands: Sequence[Codes], size: int) -> list[Codes]:
+        """Codes as words; those that have as many bits stay where they are."""
+        given: list[Codes] = []
+        for room, x in zip(self.words, operands, strict=False):
+            if x.itemsize == 8:
+                given.append(x.view(np.int64))
+            else:
+                room[:size] = x
+                given.append(room[:size])
+        return given
+
+
+_rooms = Pool(_Room)
+
+
+def drawing(job: Job, reading: str) -> Callable[..., int]:
+    """The loop that serves every format under stochastic rounding: loop(operands, codes, flags, extra, more, unknown, ...) -> flags.
+
+    `codes` may be those of an operand.
+    """
+    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.propagates, not job.rule.restated)
+
+    def some(operands: Sequence[Codes], codes: Codes, flags: Codes, *known: Any) -> int:
+        room = _rooms.borrow() if FEW < codes.size <= LOOK else None
+        if room is None:
+            given, made = [words(x) for x in operands], np.empty(codes.size, np.int64)
+        else:
+            given, made = room.holding(operands, codes.size), room.words[3, : codes.size]
+        seen = int(loop(given[0], given[min(1, len(given) - 1)], given[-1], made, flags, *known))
+        codes[:] = made
+        if room is not None:
+            _rooms.give_back(room)
+        return seen
+
+    return some
+
+
 def _drawn_work(job: Job, more: Codes | None = None) -> Work:
     """The loop that serves every format under stochastic rounding; `more` is what the values lack."""
     assert job.drawn is not None
-    reading = job.reading(CARRIER64) if more is None else "convert_more"
-    by_rule = not job.rule.restated
-    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.propagates, by_rule)
+    loop = drawing(job, job.reading(CARRIER64) if more is None else "convert_more")
     known = numbers(job.source, job.fmt, job.rule, CARRIER64)
-    a, b, c = job.operands_for(CARRIER64)
-    codes, raises, extra, drawn = job.codes, job.raises, job.extra, job.drawn
+    operands, codes, raises, extra, drawn = job.operands, job.codes, job.raises, job.extra, job.drawn
     lacking, unknown = (NOTHING_MORE, ALL_KNOWN) if more is None else (more, np.zeros(more.size, np.bool_))
 
     def work(start: int, stop: int) -> int:
-        span = slice(start, stop)
-        spans = a[span], b[span], c[span], codes[span], raises[span]
-        tail = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-        return loop(*spans, extra, lacking[span], unknown[span], *known, *tail)
+        seen = 0
+        for first in range(start, stop, LOOK):
+            last = min(first + LOOK, stop)
+            span = slice(first, last)
+            tail = drawn.key, drawn.stream, drawn.at(first), drawn.span(first, last), drawn.width
+            parts = [x[span] for x in operands]
+            seen |= loop(parts, codes[span], raises[span], extra, lacking[span], unknown[span], *known, *tail)
+        return seen
 
     return work
 
@@ -396,11 +472,6 @@ def _fast_work(family: str, job: Job) -> Work:
 # -- formats beyond the carriers -----------------------------------------------------------------------------------------
 
 
-def _words(x: Codes) -> Codes:
-    """Codes as the wide loops take them: signed and of 64 bits, so that one loop of each operation serves all formats."""
-    return x.view(np.int64) if x.itemsize == 8 else x.astype(np.int64)
-
-
 def _by_integers(job: Job) -> Callable[[Sequence[Codes], Codes, Codes, tuple[Any, ...]], int]:
     """What does some elements: run(operands, codes, flags, address of their random bits) -> flags OR-ed together, 0 where each has its own."""
     if job.rule.projection != "ieee":
@@ -409,10 +480,10 @@ def _by_integers(job: Job) -> Callable[[Sequence[Codes], Codes, Codes, tuple[Any
     known = float(job.extra), *numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
 
     def run_words(operands: Sequence[Codes], codes: Codes, flags: Codes, address: tuple[Any, ...]) -> int:
-        words = [_words(x) for x in operands]
+        given = [words(x) for x in operands]
         made = codes.view(np.int64) if codes.itemsize == 8 else np.empty(codes.size, np.int64)
         raised = flags if job.each else np.empty(codes.size, np.uint8)
-        loop(words[0], words[min(1, len(words) - 1)], words[-1], made, raised, *known, *address)
+        loop(given[0], given[min(1, len(given) - 1)], given[-1], made, raised, *known, *address)
         if codes.itemsize < 8:
             codes[:] = made
         return 0 if job.each else int(np.bitwise_or.reduce(raised, initial=0))
@@ -449,9 +520,9 @@ def _wide_blocks_work(job: Job) -> Work:
     loop = known.elementwise(job.operation, job.rule.rounding.name.lower(), full)
     operand = packed(CARRIER64, known.operand(job.source, job.operation))[0]
     target = numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
-    words = [_words(x) for x in job.operands]
-    a, b, c = words[0], words[min(1, len(words) - 1)], words[-1]
-    codes = np.empty(job.codes.size, np.int64) if short else _words(job.codes)
+    given = [words(x) for x in job.operands]
+    a, b, c = given[0], given[min(1, len(given) - 1)], given[-1]
+    codes = np.empty(job.codes.size, np.int64) if short else words(job.codes)
 
     def some(start: int, stop: int) -> tuple[int, int]:
         span = slice(start, stop)
@@ -642,19 +713,13 @@ def prepared(
     if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
         return None
     if drawn:
-        by_rule = not rule.restated
-        loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), job.propagates, by_rule)
+        loop, count = drawing(job, job.reading(CARRIER64)), loops().OPERATIONS[operation][1]
         known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)
         address = draw(settings, None, 0, ())
 
         def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-            results = np.empty_like(codes) if in_place else codes  # a tile that is done again reads its operands again
-            if read == FLOAT64:
-                a = b = c = a.view(np.int64)
-            seen = loop(a, b, c, results, flags, *known, address.key, np.uint64(stream), 0, NO_BITS, address.width)
-            if in_place:
-                codes[:] = results
-            return int(seen)
+            tail = address.key, np.uint64(stream), 0, NO_BITS, address.width
+            return loop((a, b, c)[:count], codes, flags, *known, *tail)
 
         return ready_drawn
     family = fast_family(operation, read, fmt.spec, rule) if fast else ""
@@ -681,11 +746,11 @@ def prepared_handed(
     width, read = settings.random_width, source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", width, True)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, True, extra, None)
-    loop = loops().elementwise_drawn(job.reading(CARRIER64), is_unusual(fmt.spec), job.propagates, not rule.restated)
+    loop, count = drawing(job, job.reading(CARRIER64)), loops().OPERATIONS[operation][1]
     known, nowhere = (extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)), np.uint64(0)
 
     def handed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, bits: Codes) -> int:
-        return int(loop(a, b, c, codes, flags, *known, nowhere, nowhere, 0, bits, width))
+        return loop((a, b, c)[:count], codes, flags, *known, nowhere, nowhere, 0, bits, width)
 
     return handed
 

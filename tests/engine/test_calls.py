@@ -12,7 +12,7 @@ from ways import both, served
 
 import softfloat
 from softfloat import Environment, Format, bits
-from softfloat.engine import calls
+from softfloat.engine import calls, elementwise
 
 HALF = softfloat.float16
 FORMATS = [
@@ -203,3 +203,17 @@ def test_results_are_the_callers_own() -> None:
     assert a.tolist() == [0x3C00] * 3
     assert a.flags.writeable
     assert bits.add(a, a, HALF)[0].tolist() == [0x4000] * 3
+
+
+@pytest.mark.parametrize("count", [elementwise.FEW, elementwise.FEW + 1, elementwise.LOOK, elementwise.LOOK + 1])
+def test_codes_go_to_drawn_loops_as_words_of_any_room(count: int) -> None:
+    """By lent memory where pages of their own would cost more, in place too."""
+    rng, settings = np.random.default_rng(count), Environment(rounding="stochastic", seed=3).settings
+    a, b = (rng.integers(0, 1 << 16, count, dtype=np.uint16) for _ in "ab")
+    ready = elementwise.prepared("add", HALF, settings, True, True)
+    assert ready is not None
+    expected = bits.add(a, b, HALF, environment=settings, stream=5)
+    for codes, in_place in ((np.empty_like(a), False), (a, True)):
+        flags = np.zeros(count, np.uint8)
+        ready(a, b, b, codes, flags, 5, in_place)
+        np.testing.assert_array_equal((codes, flags), expected)

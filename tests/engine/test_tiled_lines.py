@@ -46,6 +46,7 @@ def test_dot_products_one_by_one(case: Case, monkeypatch: pytest.MonkeyPatch) ->
         both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("case", CASES, ids=label)
 def test_matrices_times_vectors(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:

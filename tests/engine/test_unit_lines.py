@@ -106,6 +106,7 @@ ENDS: list[Case] = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [False, True])
 @pytest.mark.parametrize("case", ENDS, ids=label)
 def test_ends_of_what_is_served(case: Case, count: bool, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,8 +6,10 @@ compared, and how many differed.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Callable, Iterable
+from pathlib import Path
 from typing import TypeAlias
 
 from softfloat.markup import grouped
@@ -34,6 +36,14 @@ def merge(parts: Iterable[Counts]) -> Counts:
     for part in parts:
         for key, (cases, wrong) in part.items():
             add(whole, key, cases, wrong)
+    return whole
+
+
+def kept_with(path: Path, counts: Counts) -> Counts:
+    """Counts with those that a file has of other runs, where they are kept."""
+    rows = json.loads(path.read_text(encoding="utf-8")) if path.exists() else []
+    whole = merge([{tuple(row[:4]): tuple(row[4:]) for row in rows}, counts])
+    path.write_text(json.dumps([[*key, *found] for key, found in whole.items()]), encoding="utf-8")
     return whole
 
 

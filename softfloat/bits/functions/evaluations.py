@@ -94,7 +94,7 @@ def prepared(name: str, operands: int, fmt: Format, settings: Settings) -> Evalu
         return None
     rule = engine.rule_for(settings, fmt, False)
     unusual, payloads = engine.is_unusual(fmt.spec), bool(rule.propagate)
-    loop = engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual, True, payloads)
+    loop = engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual, payloads)
     known = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     ordinary = engine.flattened(np.array([fmt.max_code], fmt.dtype))
     places, limit = _Places(fmt.dtype), 1 << fmt.bits

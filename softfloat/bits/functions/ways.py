@@ -22,6 +22,7 @@ from softfloat.bits.functions.values import (
     what_is_lacking,
 )
 from softfloat.engine import Job, Work
+from softfloat.engine.elementwise import drawing, together
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
 __all__ = ["TABLE_BITS", "code_of_two", "result_table", "work"]
@@ -60,7 +61,8 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     a, b, c = job.operands_for(CARRIER64)
     codes, raises = job.codes, job.raises
     way = engine.way_of(job.rule, unusual)
-    loop = engine.loops().elementwise("given", way, unusual, job.each, job.propagates)
+    loop = engine.loops().elementwise("given", way, unusual, job.propagates)
+    loop = loop if job.each else together(loop)
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
@@ -71,19 +73,17 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
 
 def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats], int]:
     """`_rounding`, stochastically. What the values, cut as they are, leave open is found to more bits, an element at a time."""
-    unusual, by_rule = engine.is_unusual(job.fmt), not job.rule.restated
-    loop = engine.loops().elementwise_drawn("given", unusual, job.propagates, by_rule)
+    loop = drawing(job, "given")
     rule = job.rule._replace(value_bits=_kept(job))
     known = engine.numbers(job.source, job.fmt, rule, CARRIER64)
-    operands = job.operands_for(CARRIER64)
-    codes, raises = job.codes, job.raises
+    operands, codes, raises = job.operands, job.codes, job.raises
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
-        spans = *(x[span] for x in operands), codes[span], raises[span], values
+        spans = [x[span] for x in operands], codes[span], raises[span], values
         more, unknown = np.full(values.size, math.nan), np.zeros(values.size, np.bool_)
         address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-        seen = int(loop(*spans, more, unknown, *known, *address))
+        seen = loop(*spans, more, unknown, *known, *address)
         return seen | again(start + np.flatnonzero(unknown), values[unknown]) if unknown.any() else seen
 
     def again(places: engine.Codes, values: Floats) -> int:
@@ -91,8 +91,8 @@ def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats]
         more = what_is_lacking(job, places, values)
         redone, raised = np.empty(places.size, codes.dtype), np.empty(places.size if job.each else 0, np.uint8)
         handed = engine.bits_at(drawn, places)
-        spans = *parts, redone, raised, values, more, np.zeros(places.size, np.bool_)
-        seen = int(loop(*spans, *known, np.uint64(0), np.uint64(0), 0, handed, drawn.width))
+        spans = parts, redone, raised, values, more, np.zeros(places.size, np.bool_)
+        seen = loop(*spans, *known, np.uint64(0), np.uint64(0), 0, handed, drawn.width)
         codes[places] = redone
         if job.each:
             raises[places] = raised
