@@ -20,7 +20,7 @@ import numpy as np
 import torch
 
 from softfloat import bits
-from softfloat.accumulators import fma, mul_add
+from softfloat.accumulators import amp, fma, mul_add, tensor_core
 from softfloat.cuda import is_available
 from softfloat.formats import check_format
 
@@ -109,6 +109,12 @@ def products(size: int) -> Iterator[tuple[str, Callable[[], Any], float]]:
         ("half fma, stochastic", "float16", fma("float16"), {**TOGETHER, **STOCHASTIC}),
         ("half mul_add, stochastic", "float16", mul_add("float16"), {**TOGETHER, **STOCHASTIC}),
         ("half fma, counted", "float16", fma("float16"), {"count": True}),
+        ("e5m2 fma", "float8_e5m2", fma("float8_e5m2"), TOGETHER),
+        ("half amp", "float16", amp("float16"), TOGETHER),
+        ("half amp, stochastic", "float16", amp("float16"), {**TOGETHER, **STOCHASTIC}),
+        ("half, H100's tensor cores", "float16", tensor_core("H100", "float16"), TOGETHER),
+        ("half, V100's tensor cores", "float16", tensor_core("V100", "float16"), TOGETHER),
+        ("e4m3, H100's tensor cores", "float8_e4m3fn", tensor_core("H100", "float8_e4m3fn"), TOGETHER),
     ]
     for name, fmt, how, options in cases:
         a, b = (codes(fmt, (size, size), seed) for seed in range(2))

@@ -36,7 +36,7 @@ from .language import BIT, BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .language import SIZES as SIZES_OF
 from .loop import BEGINS, flags_of
 from .noise import PHILOX_MULTIPLIERS, PHILOX_STEPS, ROUNDINGS
-from .observers import Counts, Flags
+from .observers import Counts, Flags, Nobody
 from .orders import ERRORS, ORDERS
 
 TRIPLE = "nvptx64-nvidia-cuda"
@@ -163,6 +163,9 @@ class Scalar(Vector):
     def ceiled(self):
         """Rounded up to an integer."""
         return self._whole("up")
+
+    def _reduced(self, operation):
+        return self.value
 
     def _called(self, name, *others):
         kind = self.element
@@ -525,8 +528,10 @@ class InOrder(Threads):
     """Sums of products one after the other."""
 
     def __init__(self, what):
-        order = ORDERS[what.order](what.stage.draws)
-        self.stage, self.piece = what.stage, order.subtree
+        self.order = order = ORDERS[what.order](what.stage.draws)
+        self.stage, self.piece, self.quick = what.stage, order.subtree, None
+        if what.stage.draws and not (what.counts or what.stage.single):
+            self.quick = what.stage._replace(family="narrow")  # which notes no halves of words
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         told = (OVERFLOWED, ROUNDED, SWAMPED) * what.counts
         noted = (INEXACT, *(what.stage.options if what.stage.draws else what.stage.manner).slots)
@@ -547,6 +552,7 @@ class InOrder(Threads):
         """So many turns, written out. Those that draw go output by output, as random numbers of one are in registers; what their first 16 bits
         leave open is done again with all of them."""
         code, side, kind = self.code, self.sum.side, Turn if count > 1 else Single
+        self.outputs, self.first = outputs, first + k
 
         def operands(later):
             rows = zip("ab", corner, strict=True)
@@ -565,26 +571,54 @@ class InOrder(Threads):
                     step((i, j), later, a[i], b[j], {})
             return
 
-        def steps(cell, settles):
+        def steps(cell, step, settles=False):
             words = {"settles": settles}
             for later in range(count):
                 where = (k + later) * self.sum.block
-                a, b = (
-                    code.load(panels[x, 0], where + at)
-                    for x, at in zip("ab", (corner[0] + cell[0], corner[1] + cell[1]), strict=True)
-                )
+                at = (corner[0] + cell[0], corner[1] + cell[1])
+                a, b = (code.load(panels[x, 0], where + y) for x, y in zip("ab", at, strict=True))
                 step(cell, later, a, b, words)
 
-        for cell, state in held.items():
+        def carefully(cell, state):
             before = {slot: x.get() for slot, x in state.items()}
             state[LEFT_OPEN].set(before[LEFT_OPEN] & 0)
-            steps(cell, False)
+            steps(cell, step)
             if self.settles:
                 with code.when(Int(code.builder, (state[LEFT_OPEN].get() < 0).value), rarely=True):
                     for slot, x in before.items():
                         state[slot].set(x if slot != LEFT_OPEN else x & 0)
-                    steps(cell, True)
+                    steps(cell, step, True)
             state[LEFT_OPEN].set(state[LEFT_OPEN].get() | before[LEFT_OPEN])
+
+        for cell, state in held.items():
+            if self.quick is None or count == 1:
+                carefully(cell, state)
+                continue
+            left = code.variable(code.truth(True))
+            with code.when(Int(code.builder, state[INEXACT].get().nonzero().value)):
+                self._quickly(state, left, lambda step, cell=cell: steps(cell, step), kind)
+            with code.when(left.get(), rarely=True):
+                carefully(cell, state)
+
+    def _quickly(self, state, left, steps, kind):
+        """Turns of an output that is inexact already, by bits; they are `left` to be done with care if one of them may be wrong."""
+        code, builder, stage = self.code, self.code.builder, self.quick
+        noted = {slot: code.everywhere(bits, WORD) for slot, bits in arithmetics.watches(stage, False).items()}
+        own, known = noted | {VALUE: state[VALUE].get()}, Turn(self, None, None, None, None, None)
+        unfit = arithmetics.unfit(stage)
+        fit = code.truth(True) if unfit is None else Int(builder, builder.not_(unfit(known, [own[VALUE]])))
+
+        def step(cell, later, a, b, words):
+            turn = kind(self, a, b, self.outputs[cell], (self.first, later), words)
+            self.piece.step(arithmetics.QuickDraws(turn, stage, Nobody(), own), own)
+
+        steps(step)
+        wrong = Int(builder, arithmetics.went_wrong(stage, False, self.order.fuses)(known, own))
+        right = Int(builder, builder.not_(wrong.value)) & fit
+        left.set(right.choose(code.truth(False), code.truth(True)))
+        state[VALUE].set(
+            Scalar(builder, builder.select(right.value, own[VALUE].floats().value, state[VALUE].get().value))
+        )
 
 
 class Units(Threads):

@@ -15,6 +15,7 @@ from softfloat.cuda import compiling
 cuda = compiling.numba_cuda()
 
 from numba import types  # noqa: E402
+from softfloat.kernels import fast  # noqa: E402
 from softfloat.kernels.loops import OPERATIONS  # noqa: E402
 from softfloat.kernels.sums import threads  # noqa: E402
 from softfloat.kernels.sums.description import Stage  # noqa: E402
@@ -77,6 +78,16 @@ def test_operations(operation: str, wide: bool, capability: tuple[int, int]) -> 
     flags = types.uint8 if wide else types.int32
     codes = [line(read)] * 3 + [line(types.uint16), line(flags)]
     check(kernel.ptx(types.void(*codes, number, line(integer), line(number)), capability))
+
+
+@pytest.mark.parametrize(("family", "operation"), fast.OPERATIONS)
+def test_operations_in_few_instructions(family: str, operation: str) -> None:
+    read = types.int32 if operation == "convert" else types.uint16
+    codes = [line(read)] * 3 + [line(types.uint16), line(types.uint8)]
+    text = elementwise.short(family, operation, True).ptx(
+        types.void(*codes, line(types.int32), line(types.float32)), (9, 0)
+    )
+    check(text)
 
 
 @pytest.mark.sampled(2)
