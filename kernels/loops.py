@@ -137,45 +137,44 @@ def _one_each(extra, i):
     return extra[i]
 
 
+TOGETHER = 1 << 16
+"""Elements whose flags are OR-ed together at once: their bytes stay in the cache."""
+
+
 @cache
 def elementwise(operation, way, unusual, payloads):
     """The loop of one operation under a deterministic mode.
 
-    loop(a, b, c, codes, flags, extra, integers, floats) -> 0: each element has its own flags. Who wants them OR-ed together asks
-    `together`, which is faster than to do it on the way. `extra` is a number for the operation (round_to_integral: 1 to raise INEXACT), or
-    an array with one for each element (given).
+    loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, of which each element has its own where there is room for
+    them. They are gone through again some at a time, as that takes less than to OR them on the way. `extra` is a number for the operation
+    (round_to_integral: 1 to raise INEXACT), or an array with one for each element (given).
     """
     element = _element(operation, way, unusual, payloads)
     extra_at = _one_each if operation == "given" else _one_for_all
 
     def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        for i in range(codes.size):
-            codes[i], flags[i], _ = element(
-                cut(a[i], target.none),
-                cut(b[i], target.none),
-                cut(c[i], target.none),
-                extra_at(extra, i),
-                target.zero,
-                source,
-                target,
-            )
-        return 0
-
-    return jit.compiled(elementwise_loop)
-
-
-@cache
-def together():
-    """loop(flags) -> all of them OR-ed together."""
-
-    def together_loop(flags):
-        seen = 0
-        for i in range(flags.size):
-            seen |= flags[i]
+        each, seen = flags.size == codes.size, 0
+        room = flags if each else np.empty(min(codes.size, TOGETHER), np.uint8)
+        for first in range(0, codes.size, TOGETHER):
+            last = min(first + TOGETHER, codes.size)
+            x, y, z, results = a[first:last], b[first:last], c[first:last], codes[first:last]
+            told = flags[first:last] if each else room[: last - first]
+            for i in range(results.size):
+                results[i], told[i], _ = element(
+                    cut(x[i], target.none),
+                    cut(y[i], target.none),
+                    cut(z[i], target.none),
+                    extra_at(extra, first + i),
+                    target.zero,
+                    source,
+                    target,
+                )
+            for i in range(told.size):
+                seen |= told[i]
         return seen
 
-    return jit.compiled(together_loop)
+    return jit.compiled(elementwise_loop)
 
 
 @cache

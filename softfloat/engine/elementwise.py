@@ -232,26 +232,6 @@ class Direct(NamedTuple):
     carrier: Carrier
 
 
-TOGETHER = 1 << 16
-"""Elements whose flags are OR-ed together at once: their bytes stay in the cache."""
-
-
-def together(loop: Callable[..., int]) -> Callable[..., int]:
-    """A loop that gives each element a byte of flags, as one that ORs them together."""
-    told = loops().together()
-
-    def some(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, *known: Any) -> int:
-        seen = 0
-        while codes.size > TOGETHER:
-            seen |= some(a[:TOGETHER], b[:TOGETHER], c[:TOGETHER], codes[:TOGETHER], flags, *known)
-            a, b, c, codes = a[TOGETHER:], b[TOGETHER:], c[TOGETHER:], codes[TOGETHER:]
-        raised = np.empty(codes.size, np.uint8)
-        loop(a, b, c, codes, raised, *known)
-        return seen | int(told(raised))
-
-    return some
-
-
 def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
     """The narrowest carrier that carries an operation; a float32 that is only read stays exact on the narrow one, counted in quanta of at most 1:
     of larger ones its smallest numbers are fractions that no float32 has."""
@@ -267,7 +247,7 @@ def _plain(job: Job) -> Direct:
     way = way_of(job.rule, unusual)
     loop = loops().elementwise(job.reading(carrier), way, unusual, job.propagates)
     integers, floats = numbers(job.source, job.fmt, job.rule, carrier)
-    return Direct(loop if job.each else together(loop), (floats.dtype.type(job.extra), integers, floats), carrier)
+    return Direct(loop, (floats.dtype.type(job.extra), integers, floats), carrier)
 
 
 def _plain_work(job: Job) -> Work:

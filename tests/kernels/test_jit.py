@@ -282,7 +282,7 @@ from softfloat.kernels import gathered, loops, paired, singles, stacked, tiles
 from softfloat.kernels.sums import calls
 
 made = [
-    loops.elementwise("add", "nearest", False, False), loops.together(),
+    loops.elementwise("add", "nearest", False, False),
     loops.elementwise_drawn("round_to_integral", True, True),
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
     loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),

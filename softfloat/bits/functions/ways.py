@@ -22,7 +22,7 @@ from softfloat.bits.functions.values import (
     what_is_lacking,
 )
 from softfloat.engine import Job, Work
-from softfloat.engine.elementwise import drawing, together
+from softfloat.engine.elementwise import drawing
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
 __all__ = ["TABLE_BITS", "code_of_two", "result_table", "work"]
@@ -62,7 +62,6 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     codes, raises = job.codes, job.raises
     way = engine.way_of(job.rule, unusual)
     loop = engine.loops().elementwise("given", way, unusual, job.propagates)
-    loop = loop if job.each else together(loop)
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
