@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 26,
-    ("tutorials", False): 66,
-    ("numerics", True): 66,
+    ("tutorials", True): 25,
+    ("tutorials", False): 65,
+    ("numerics", True): 67,
     ("numerics", False): 102,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
