@@ -195,7 +195,7 @@ def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     counts = tallies.merge([config.stash[COUNTS], *config.stash[FROM_WORKERS]])
     path, kept = config.getoption("--conformance-table"), config.getoption("--conformance-counts")
-    if kept:
+    if kept and not hasattr(config, "workerinput"):  # of a worker, whose counts the others' process has
         counts = tallies.kept_with(Path(kept), counts)
     if path:
         Path(path).write_text(tallies.page(counts), encoding="utf-8")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -64,6 +65,19 @@ def test_what_two_runs_held_against_outside_data_is_counted_together(tmp_path: P
     assert tallies.kept_with(kept, {}) == {key: (5, 1), other: (5, 0)}
     runs = re.findall(r"^.*--conformance-counts=\S*", RUN.read_text(encoding="utf-8"), re.MULTILINE)
     assert ["junitxml" in runs[0], len(runs)] == [True, 2]
+
+
+def test_counts_of_workers_are_kept_once(tmp_path: Path) -> None:
+    command, found = (
+        [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "tests/reference/test_reference.py"],
+        [],
+    )
+    for workers in ("0", "2"):
+        kept = tmp_path / f"counts{workers}.json"
+        more = "-n", workers, "-m", "conformance", "-k", "sqrt", f"--conformance-counts={kept}"
+        subprocess.run([*command, *more], cwd=CHECKOUT, check=True, capture_output=True, timeout=300)
+        found.append(sorted(json.loads(kept.read_text(encoding="utf-8"))))
+    assert found[0] == found[1] != []
 
 
 RELEASE, WORKFLOW = CHECKOUT / ".ci" / "release", CHECKOUT / ".ci" / "release.yml"
