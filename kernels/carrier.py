@@ -74,6 +74,8 @@ def quieted(code, source, target):
 @kernel
 def propagated(code_a, code_b, code_c, source, target):
     """The NaN operand whose payload survives, by the policy: the first, or the first that signals; quiet, in the target format."""
+    if target.from_second != target.none:
+        code_a, code_b, code_c = code_b, code_c, code_a
     chosen = code_a if is_nan(code_a, source) else code_b if is_nan(code_b, source) else code_c
     if target.propagate == PROPAGATE_SIGNALLING_FIRST and not is_signalling(code_a, source):
         if is_signalling(code_b, source):

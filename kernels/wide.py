@@ -560,8 +560,6 @@ def _element(operation):
             if arity > 2 and target.addend_first != target.none:
                 kept = kept or is_signalling(three, source)
                 one, two, three = three, one, two
-            elif target.from_second != target.none:
-                one, two, three = two, three, one
             if kept:
                 code = propagated(one, two, three, source, target)
         if to_integral and flags == target.invalid and value[0] == FINITE:

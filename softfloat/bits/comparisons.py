@@ -10,7 +10,7 @@ from softfloat import engine
 from softfloat.bits.arithmetic import Result
 from softfloat.engine import Call, Options, calls, check_boolean, check_codes
 from softfloat.formats import Format, check_format
-from softfloat.kernels.spec import CARRIER64, NAN_POLICIES, Rule
+from softfloat.kernels.spec import CARRIER64, Rule, policy_for
 
 __all__ = ["eq", "le", "lt", "maximum", "maximum_number", "minimum", "minimum_number"]
 
@@ -31,7 +31,7 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     result, raised = engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
     raises = engine.flag_bytes(raised)
     numbers = engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64, wide=True)
-    any_nan = NAN_POLICIES[call.settings.nan].any_nan_signals
+    any_nan = policy_for(call.settings.nan, fmt.spec).any_nan_signals
     loop = engine.loops().comparison(relation, signalling, raised is not None)
 
     def work(start: int, stop: int) -> int:

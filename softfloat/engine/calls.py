@@ -19,7 +19,7 @@ from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, Optio
 from softfloat.engine.parameters import FLOAT16, FLOAT32, loops, numbers
 from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
-from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
+from softfloat.kernels.spec import CARRIER64, FLOAT64, FormatSpec, Rule, policy_for
 
 SMALL = (1 << 12) - 1  # elements up to which a call goes straight to its loop; more are worth the look for a faster one
 
@@ -207,7 +207,7 @@ Relation = Callable[[Codes, Codes, Codes, Codes], int]
 @lru_cache(maxsize=512)
 def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each: bool) -> Relation:
     """What compares flat codes."""
-    known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True), NAN_POLICIES[nan].any_nan_signals
+    known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True), policy_for(nan, fmt.spec).any_nan_signals
     loop = loops().comparison(name, signalling, each)
     return lambda x, y, truths, flags: loop(x, y, truths, flags, *known)
 
@@ -215,7 +215,9 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each
 @lru_cache(maxsize=512)
 def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str, each: bool) -> Relation:
     """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
-    known = numbers(fmt.spec, fmt.spec, Rule(nan=nan, daz=daz, ftz=ftz), CARRIER64, wide=True)
+    known = numbers(
+        fmt.spec, fmt.spec, Rule(nan=policy_for(nan, fmt.spec).name, daz=daz, ftz=ftz), CARRIER64, wide=True
+    )
     loop = loops().extremum(name.startswith("maximum"), name.endswith("number"), each)
     return lambda x, y, codes, flags: loop(x, y, codes, flags, *known)
 

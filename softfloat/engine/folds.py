@@ -13,7 +13,7 @@ from softfloat.engine.elementwise import Job, carrier_for
 from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.spec import CARRIER64, Rule, policy_for
 
 EXTREMA = {
     "minimum": (False, False),
@@ -51,8 +51,9 @@ def fold(
     streams[k - 1], and columns have the addresses of their numbers.
     """
     if not settings.rounding.draws or operation in EXTREMA:
-        chooses = operation in EXTREMA  # and rounds nothing
-        rule = Rule(nan=settings.nan, daz=settings.daz, ftz=settings.ftz) if chooses else rule_for(settings, fmt, False)
+        rule = rule_for(settings, fmt, False)
+        if operation in EXTREMA:  # which round nothing
+            rule = Rule(nan=policy_for(settings.nan, fmt.spec).name, daz=settings.daz, ftz=settings.ftz)
         return _settled(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())

@@ -210,6 +210,13 @@ def test_comparisons_and_selections(data: st.DataObject, fmt: Format, nan: str, 
     assert_comparisons(fmt, operands, nan, daz)
 
 
+def test_selections_keep_payloads_as_nvidias_doubles_do() -> None:
+    quiet, signalling = 0x7FF8000000000005, 0x7FF0000000000001
+    for name in ("minimum", "maximum", "minimum_number", "maximum_number"):
+        assert_as_the_oracle(name, float64, [(0, signalling), (quiet, signalling)], {"nan": "nvidia"})
+    assert bits.minimum(0, signalling, "float64", nan="nvidia") == (0x7FF8000000000001, 16)
+
+
 @PLENTY
 @given(st.data(), formats())
 def test_neighbours_and_classes(data: st.DataObject, fmt: Format) -> None:
