@@ -405,8 +405,7 @@ def drawn(tile, s, error, noise, state, options, watchful):
     if error is not None:
         within = (short - (undecided + MARGIN)).bits() & ~(short + MARGIN).bits()
         near = near | (within & -error.magnitude().bits())
-    if hasattr(tile, "decided"):  # who has the other bits at hand
-        up, near = tile.decided(up, near, fraction, None if error is None else outward * per_quantum)
+    up, near = tile.decided(up, near, fraction, None if error is None else outward * per_quantum)
     z = up.choose(n + 1.0, n) * (exponent - tile.integer("spacing")).floats()
     special = magnitude.bits() - (tile.integer("lowest") + 1)
     above = magnitude.bits() - tile.integer("sliver")

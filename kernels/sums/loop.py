@@ -66,6 +66,14 @@ def flags_of(state, nan_flags):
     return value.differs(value).choose(flags | nan_flags, flags)
 
 
+def counted_apart(words):
+    """Of words that hold three counts: (slot -> additions, bits where products were inexact)."""
+    bits, taken = COUNT_BITS[words.element.width], words.logical_right(LOWEST_BIT)
+    full = (1 << bits) - 1
+    some = {slot: taken.logical_right(number * bits) & full for number, slot in enumerate((ROUNDED, SWAMPED))}
+    return some, taken & ~(full << bits)
+
+
 class Turn:
     """What an arithmetic sees of a turn of one row: operands, random bits, numbers of the call. Sums may be times a power of two, the `lift`."""
 
@@ -102,6 +110,10 @@ class Turn:
         """Random bits of a rounding, from its site's ring."""
         plane = ((self._at[site] + number) & self._masks[site]) + self._maker.rings[site][0]
         return self.code.load(self._places["noise"], (plane * self._maker.sum.rows + self.row) * self._maker.sum.lanes)
+
+    def decided(self, up, near, fraction, error):
+        """(up, near) of a rounding, for whoever has the random bits after the first 16 at hand: nobody here."""
+        return up, near
 
     def parameter(self, name):
         """A number of the call, in every lane."""
@@ -360,18 +372,15 @@ class Driver:
     def take_counts(self, state):
         """Out of words that hold three counts. What was swamped need not be inexact: it may have become a subnormal that reads as zero."""
         code, maker = self.code, self.maker
-        bits = COUNT_BITS[maker.word.width]
-        full = (1 << bits) - 1
         with code.loop(maker.sum.rows) as row:
 
             def words(slot, row=row):
                 return code.load(state, maker.place(slot, row)).bits()
 
-            taken = words(COUNTS).logical_right(LOWEST_BIT)
-            for number, slot in enumerate((ROUNDED, SWAMPED)):
-                some = taken.logical_right(number * bits) & full
+            additions, inexact = counted_apart(words(COUNTS))
+            for slot, some in additions.items():
                 code.store(words(slot) + some, state, maker.place(slot, row))
-            code.store(words(INEXACT) | taken & ~(full << bits), state, maker.place(INEXACT, row))
+            code.store(words(INEXACT) | inexact, state, maker.place(INEXACT, row))
             code.store(code.everywhere(0.0, maker.item), state, maker.place(COUNTS, row))
 
     # -- results ---------------------------------------------------------------------------------------------------

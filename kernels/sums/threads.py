@@ -14,13 +14,11 @@ from ..accumulate import STORE
 from ..exact_units import exact_unit_step
 from ..prng import DOT_LOW_PLANE, DOT_PLANE
 from ..steps import (
-    COUNT_BITS,
     COUNTS,
     GREATEST,
     INEXACT,
     LEAST,
     LEFT_OPEN,
-    LOWEST_BIT,
     OVERFLOWED,
     ROUNDED,
     SWAMPED,
@@ -32,7 +30,7 @@ from ..units import LEAD, MAKERS, PER_GRID, TOTAL, UnitNumbers, aligned_phases, 
 from . import arithmetics
 from .language import BIT, BYTE, DOUBLE, LONG, SINGLE, WORD, Int
 from .language import SIZES as SIZES_OF
-from .loop import BEGINS, flags_of
+from .loop import BEGINS, counted_apart, flags_of
 from .noise import PHILOX_MULTIPLIERS, PHILOX_STEPS, ROUNDINGS
 from .observers import Counts, Flags, Nobody
 from .orders import ERRORS, ORDERS
@@ -383,13 +381,12 @@ class Threads:
         """Out of words that hold three counts."""
         if not self.sum.counts:
             return
-        bits = COUNT_BITS[WORD.width]
-        full = (1 << bits) - 1
-        taken = state[COUNTS].get().logical_right(LOWEST_BIT)
-        for number, slot in enumerate((ROUNDED, SWAMPED)):
-            state[slot].set(state[slot].get() + (taken.logical_right(number * bits) & full))
-        state[INEXACT].set(state[INEXACT].get() | taken & ~(full << bits))
-        state[COUNTS].set(taken & 0)
+        counts = state[COUNTS].get()
+        additions, inexact = counted_apart(counts)
+        for slot, some in additions.items():
+            state[slot].set(state[slot].get() + some)
+        state[INEXACT].set(state[INEXACT].get() | inexact)
+        state[COUNTS].set(counts & 0)
 
     def _tell(self, state, output):
         """An output's sum, flags and counts, to where they belong."""
@@ -438,16 +435,18 @@ class InOrder(Threads):
         """So many turns, written out. Those that draw go output by output, as random numbers of one are in registers; what their first 16 bits
         leave open is done again with all of them."""
         code, side, kind = self.code, self.sum.side, Turn if count > 1 else Single
-        self.outputs, self.first = outputs, first + k
 
         def operands(later):
             rows = zip("ab", corner, strict=True)
             return (code.some(panels[which, 0], (k + later) * self.sum.block + at, side) for which, at in rows)
 
-        def step(cell, later, a, b, words):
-            turn = kind(self, a, b, outputs[cell], (first + k, later), words)
+        def turn(cell, later, a, b, words):
+            return kind(self, a, b, outputs[cell], (first + k, later), words)
+
+        def step(cell, *given):
             own = {slot: x.get() for slot, x in held[cell].items()}
-            self.piece.step(arithmetics.careful(self.stage)(turn, self.stage, self.observer, own), own)
+            words = arithmetics.careful(self.stage)(turn(cell, *given), self.stage, self.observer, own)
+            self.piece.step(words, own)
             self._keep(held[cell], own)
 
         if not self.stage.draws:
@@ -482,11 +481,11 @@ class InOrder(Threads):
                 continue
             left = code.variable(code.truth(True))
             with code.when(Int(code.builder, state[INEXACT].get().nonzero().value)):
-                self._quickly(state, left, lambda step, cell=cell: steps(cell, step), kind)
+                self._quickly(state, left, turn, lambda step, cell=cell: steps(cell, step))
             with code.when(left.get(), rarely=True):
                 carefully(cell, state)
 
-    def _quickly(self, state, left, steps, kind):
+    def _quickly(self, state, left, turn, steps):
         """Turns of an output that is inexact already, by bits; they are `left` to be done with care if one of them may be wrong."""
         code, builder, stage = self.code, self.code.builder, self.quick
         noted = {slot: code.everywhere(bits, WORD) for slot, bits in arithmetics.watches(stage, False).items()}
@@ -494,11 +493,7 @@ class InOrder(Threads):
         unfit = arithmetics.unfit(stage)
         fit = code.truth(True) if unfit is None else Int(builder, builder.not_(unfit(known, [own[VALUE]])))
 
-        def step(cell, later, a, b, words):
-            turn = kind(self, a, b, self.outputs[cell], (self.first, later), words)
-            self.piece.step(arithmetics.QuickDraws(turn, stage, Nobody(), own), own)
-
-        steps(step)
+        steps(lambda *given: self.piece.step(arithmetics.QuickDraws(turn(*given), stage, Nobody(), own), own))
         wrong = Int(builder, arithmetics.went_wrong(stage, False, self.order.fuses)(known, own))
         right = Int(builder, builder.not_(wrong.value)) & fit
         left.set(right.choose(code.truth(False), code.truth(True)))

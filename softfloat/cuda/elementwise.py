@@ -7,7 +7,7 @@ holds, so that each is drawn by the address that it has on the CPU.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import cache
 from typing import Any
 
@@ -24,7 +24,7 @@ from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format, refuse_wide
 from softfloat.kernels import fast, loops, spec
 from softfloat.kernels.carrier import decode, source_of
-from softfloat.kernels.jit import cut
+from softfloat.kernels.jit import cut, kernel
 from softfloat.kernels.prng import LANES, LOW_WORD, TILE, philox, uniform, unit_fraction
 from softfloat.kernels.projected import undecided_by_method
 from softfloat.kernels.rounding import target_of
@@ -49,60 +49,69 @@ def launch(kernel: Kernel, count: int, arrays: Arrays, *arguments: Any) -> None:
 
 
 @cache
+def telling(each: bool) -> Callable[..., None]:
+    """kernel(flags, seen): what a thread has seen, OR-ed to the only flags; nothing where each element has its own."""
+
+    @kernel
+    def tell(flags, seen):  # type: ignore[no-untyped-def]
+        if not each:  # noqa: SIM102 -- a condition that is a constant alone, Numba leaves out with what it guards
+            if seen & ~flags[0] != 0:
+                cuda.atomic.or_(flags, 0, np.int32(seen))
+
+    return tell
+
+
+@cache
 def nearby(operation: str, way: str, unusual: bool, each: bool, payloads: bool) -> Kernel:
     """The kernel of one operation under a deterministic mode.
 
     kernel(a, b, c, codes, flags, extra, integers, floats), as `kernels.loops.elementwise`; flags of all elements are OR-ed to the only
     one where each has none of its own.
     """
-    together = not each
     element = loops._element(operation, way, unusual, payloads)
 
-    def elementwise_kernel(a, b, c, codes, flags, extra, integers, floats):  # type: ignore[no-untyped-def]
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        seen = target.none
-        for i in range(cuda.grid(1), codes.size, cuda.gridsize(1)):
-            code, raised, _ = element(
-                cut(a[i], target.none),
-                cut(b[i], target.none),
-                cut(c[i], target.none),
-                extra,
-                target.zero,
-                source,
-                target,
-            )
-            codes[i] = code
-            if each:
-                flags[i] = raised
-            else:
-                seen = cut(seen | raised, target.none)
-        if together:  # noqa: SIM102 -- a condition that is a constant alone, Numba leaves out with what it guards
-            if seen & ~flags[0] != 0:
-                cuda.atomic.or_(flags, 0, np.int32(seen))
+    @kernel
+    def known_of(integers, floats):  # type: ignore[no-untyped-def]
+        return source_of(integers, floats), target_of(integers, floats)
 
-    return Kernel(elementwise_kernel)
+    @kernel
+    def step(x, y, z, extra, known):  # type: ignore[no-untyped-def]
+        source, target = known
+        x, y, z = cut(x, target.none), cut(y, target.none), cut(z, target.none)
+        code, raised, _ = element(x, y, z, extra, target.zero, source, target)
+        return code, raised
+
+    return _around(known_of, step, each)
 
 
 @cache
 def short(family: str, operation: str, each: bool) -> Kernel:
-    """The kernel of one operation by one of `kernels.fast`, which takes fewer instructions: kernel(a, b, c, codes, flags, integers, floats)."""
-    together, element = not each, fast.OPERATIONS[family, operation]
+    """The same by one of `kernels.fast`, which takes fewer instructions."""
+    element = fast.OPERATIONS[family, operation]
 
-    def short_kernel(a, b, c, codes, flags, integers, floats):  # type: ignore[no-untyped-def]
-        limits = fast.limits_of(integers, floats)
-        seen = fast.NONE
+    @kernel
+    def step(x, y, z, extra, limits):  # type: ignore[no-untyped-def]
+        return element(x, y, z, limits)
+
+    return _around(fast.limits_of, step, each)
+
+
+def _around(known_of: Callable[..., Any], step: Callable[..., Any], each: bool) -> Kernel:
+    """The kernel of a step(x, y, z, extra, what is known of formats and rules) -> (code, flags)."""
+    tell = telling(each)
+
+    def elementwise_kernel(a, b, c, codes, flags, extra, integers, floats):  # type: ignore[no-untyped-def]
+        known, seen = known_of(integers, floats), np.int32(0)
         for i in range(cuda.grid(1), codes.size, cuda.gridsize(1)):
-            code, raised = element(a[i], b[i], c[i], limits)
+            code, raised = step(a[i], b[i], c[i], extra, known)
             codes[i] = code
             if each:
                 flags[i] = raised
             else:
-                seen = cut(seen | raised, fast.NONE)
-        if together:  # noqa: SIM102 -- a condition that is a constant alone, Numba leaves out with what it guards
-            if seen & ~flags[0] != 0:
-                cuda.atomic.or_(flags, 0, np.int32(seen))
+                seen |= np.int32(raised)
+        tell(flags, seen)
 
-    return Kernel(short_kernel)
+    return Kernel(elementwise_kernel)
 
 
 @cache
@@ -112,7 +121,7 @@ def drawn(operation: str, unusual: bool, each: bool, payloads: bool, by_rule: bo
     kernel(a, b, c, codes, flags, extra, integers, floats, key, stream, width), as `kernels.loops.elementwise_drawn`: an element whose
     rounding hangs on more than 16 bits is done again with all of them.
     """
-    together = not each
+    tell = telling(each)
     element = loops._element(operation, "drawn projected" if by_rule else "drawn", unusual, payloads)
     undecided = undecided_by_method if by_rule else undecided_usually
     settled, at_once = loops._settled(operation), operation == "round_to_integral"
@@ -146,9 +155,7 @@ def drawn(operation: str, unusual: bool, each: bool, payloads: bool, by_rule: bo
                         flags[at] = raised
                     else:
                         seen |= raised
-        if together:  # noqa: SIM102 -- a condition that is a constant alone, Numba leaves out with what it guards
-            if seen & ~flags[0] != 0:
-                cuda.atomic.or_(flags, 0, np.int32(seen))
+        tell(flags, seen)
 
     return Kernel(drawn_kernel)
 
@@ -289,20 +296,18 @@ def _run(
     family = "" if draws or simulated() else fast_family(operation, read, fmt.spec, rule)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
     carrier, unusual = CARRIER64 if draws else carrier_for(operation, read, fmt.spec), is_unusual(fmt.spec)
+    numbers = parameters.numbers(read, fmt.spec, rule, carrier)
     if draws:
-        kernel = drawn(job.reading(carrier), unusual, each, job.propagates, not rule.restated)
+        chosen = drawn(job.reading(carrier), unusual, each, job.propagates, not rule.restated)
+    elif family:
+        chosen, numbers = short(family, operation, each), parameters.fast_numbers(fmt.spec, rule)
     else:
-        kernel = nearby(job.reading(carrier), way_of(rule, unusual), unusual, each, job.propagates)
+        chosen = nearby(job.reading(carrier), way_of(rule, unusual), unusual, each, job.propagates)
     codes = arrays.empty(shape, fmt.dtype)
     flags, places_ = places(arrays, call, shape)
     lines = [arrays.flat(x, kind_of(read, carrier)) for x in operands]
     a, b, c = lines[0], lines[min(1, len(lines) - 1)], lines[-1]
-    if family:
-        limits = uploaded(parameters.fast_numbers(fmt.spec, rule), arrays.device)
-        launch(short(family, operation, each), count, arrays, a, b, c, arrays.flat(codes, fmt.dtype), places_, *limits)
-        return codes, flags if each else arrays.number(flags) if count else 0
-    numbers = parameters.numbers(read, fmt.spec, rule, carrier)
     known = (numbers[1].dtype.type(extra), *uploaded(numbers, arrays.device))
     work = -(-count // 8) if draws else count
-    launch(kernel, work, arrays, a, b, c, arrays.flat(codes, fmt.dtype), places_, *known, *tail)
+    launch(chosen, work, arrays, a, b, c, arrays.flat(codes, fmt.dtype), places_, *known, *tail)
     return codes, flags if each else arrays.number(flags) if count else 0

@@ -15,7 +15,7 @@ import numpy as np
 
 from softfloat.cuda.arrays import Arrays
 from softfloat.cuda.compiling import Kernel, Written, numba_cuda
-from softfloat.cuda.elementwise import launch
+from softfloat.cuda.elementwise import launch, telling
 from softfloat.cuda.plain import ROW_A, ROW_B, ROW_C, ROW_W, Layout, Sum, ending
 from softfloat.engine import tiling, unit_ways, units, ways
 from softfloat.engine.parameters import is_unusual
@@ -181,7 +181,7 @@ def leaving(how: Sum, unusual: bool, of_infinity: bool) -> Kernel:
     finish = ending(how.running, how.result)
     write = loops.ROUNDERS["nearest", unusual]
     real, converts, each, addend = np.float64 if how.wide else np.float32, how.result is not None, how.each, how.addend
-    together, still_open = not each, threads.OPEN
+    tell, still_open = telling(each), threads.OPEN
 
     def leaving_kernel(values, told, marks, codes, flags, listing, layout, numbers, integers, floats, key, stream):  # type: ignore[no-untyped-def]
         marks_a, marks_b, marks_c = marks
@@ -211,9 +211,7 @@ def leaving(how: Sum, unusual: bool, of_infinity: bool) -> Kernel:
             if each:
                 flags[at] = seen
             found = cut(found | seen, writing.none)
-        if together:  # noqa: SIM102 -- a condition that is a constant alone, Numba leaves out with what it guards
-            if found & ~flags[0] != 0:
-                cuda.atomic.or_(flags, 0, np.int32(found))
+        tell(flags, found)
 
     return Kernel(leaving_kernel)
 

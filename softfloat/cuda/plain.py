@@ -363,7 +363,7 @@ def plain(how: Sum, listed: bool) -> Kernel:
                 total, code, seen, tally, at, codes, flags, counts, extremes, widths, integers, floats, key, stream
             )
             found = cut(found | seen, target.none)
-        if together:  # noqa: SIM102 -- a condition that is a constant alone, Numba leaves out with what it guards
+        if together:  # noqa: SIM102 -- as in `elementwise.telling`, which the simulator cannot call from another file
             if found & ~flags[0] != 0:
                 cuda.atomic.or_(flags, 0, np.int32(found))
 

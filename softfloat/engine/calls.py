@@ -16,7 +16,7 @@ from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, Options, Uses, idle_in, settings_of
-from softfloat.engine.parameters import FLOAT16, FLOAT32, loops, numbers
+from softfloat.engine.parameters import FLOAT16, FLOAT32, choosing, loops, numbers
 from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, FormatSpec, Rule, policy_for
@@ -215,9 +215,7 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each
 @lru_cache(maxsize=512)
 def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str, each: bool) -> Relation:
     """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
-    known = numbers(
-        fmt.spec, fmt.spec, Rule(nan=policy_for(nan, fmt.spec).name, daz=daz, ftz=ftz), CARRIER64, wide=True
-    )
+    known = numbers(fmt.spec, fmt.spec, choosing(fmt, daz, ftz, nan), CARRIER64, wide=True)
     loop = loops().extremum(name.startswith("maximum"), name.endswith("number"), each)
     return lambda x, y, codes, flags: loop(x, y, codes, flags, *known)
 

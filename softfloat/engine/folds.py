@@ -10,10 +10,10 @@ from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes, flattened, from_keys, has_nan, keys
 from softfloat.engine.draws import Work, draw
 from softfloat.engine.elementwise import Job, carrier_for
-from softfloat.engine.parameters import fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
+from softfloat.engine.parameters import choosing, fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels.spec import CARRIER64, Rule, policy_for
+from softfloat.kernels.spec import CARRIER64, Rule
 
 EXTREMA = {
     "minimum": (False, False),
@@ -53,7 +53,7 @@ def fold(
     if not settings.rounding.draws or operation in EXTREMA:
         rule = rule_for(settings, fmt, False)
         if operation in EXTREMA:  # which round nothing
-            rule = Rule(nan=policy_for(settings.nan, fmt.spec).name, daz=settings.daz, ftz=settings.ftz)
+            rule = choosing(fmt, settings.daz, settings.ftz, settings.nan)
         return _settled(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())

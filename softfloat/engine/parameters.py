@@ -131,6 +131,11 @@ def way_of(rule: Rule, unusual: bool) -> str:
     return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
 
 
+def choosing(fmt: Format, daz: bool, ftz: bool, nan: str) -> Rule:
+    """The rule of what chooses among operands, and rounds nothing."""
+    return Rule(nan=spec.policy_for(nan, fmt.spec).name, daz=daz, ftz=ftz)
+
+
 def rule_for(settings: Settings, fmt: Format, conversion: bool, random_width: int = 52, handed: bool = False) -> Rule:
     """The rule under which results go into `fmt`."""
     if settings.overflow is Overflow.NAN and not fmt.has_nan:

@@ -85,7 +85,7 @@ def test_operations_in_few_instructions(family: str, operation: str) -> None:
     read = types.int32 if operation == "convert" else types.uint16
     codes = [line(read)] * 3 + [line(types.uint16), line(types.uint8)]
     text = elementwise.short(family, operation, True).ptx(
-        types.void(*codes, line(types.int32), line(types.float32)), (9, 0)
+        types.void(*codes, types.float32, line(types.int32), line(types.float32)), (9, 0)
     )
     check(text)
 
