@@ -1,7 +1,7 @@
-"""Faster ways to the same bits, each for a common case: nearest even, canonical NaN, no flushing.
+"""Elements of any operands, each for a common case, in fewer instructions: nearest even, canonical NaN, no flushing.
 
-Every one is optional and is held, code and flags, against the loop it replaces. `softfloat.engine.elementwise.fast_family` says when which
-may be used.
+Every one is optional and is held, code and flags, against what it replaces. `softfloat.engine.elementwise.fast_family` says when which may be
+used: by folds, scales of blocks, and loops on a GPU. Other loops leave what is not ordinary to another one (`blocks`).
 
 Half precision goes through the CPU's own conversions (x86: F16C; Armv8-A: FCVT) where the compiler may use them. For add, mul and div of
 halves, float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous; fma folds its error in by rounding to
@@ -76,8 +76,7 @@ def half_value(context, code):
 
 
 INFINITE = np.float32(np.inf)
-ZERO, ONE = np.float32(0), np.float32(1)
-HALF_WORD = np.float32(2.0**-16)
+ZERO = np.float32(0)
 NONE, INEXACT, TINY_INEXACT, OVERFLOWED, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 16))
 MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x7FC00000)
 SMALLEST_BITS = np.int32(0x00800000)
@@ -253,69 +252,6 @@ def narrow_convert(code_a, code_b, code_c, limits):
     return with_specials(code, flags, code_a, magnitude, limits)
 
 
-# -- only whether anything happened ----------------------------------------------------------------------------------
-
-
-@kernel
-def half_summary(code_a, limits):
-    """(code, bits that rounding changed) of a float32 that is in half's range."""
-    code = half_code(bits_float(code_a, ZERO))
-    return code, cut(float_bits(half_value(code)) ^ code_a, NONE)
-
-
-@kernel
-def bfloat16_summary(code_a, limits):
-    """(code, bits that rounding dropped) of a float32 that is in bfloat16's range."""
-    odd = cut(shift_right(code_a, 16) & INEXACT, NONE)
-    rounded = cut(code_a + cut(odd + np.int32(0x7FFF), NONE), NONE)
-    return shift_right(rounded, 16), cut(code_a & np.int32(0xFFFF), NONE)
-
-
-SUMMARIES = {"half": half_summary, "bfloat16": bfloat16_summary}
-SUMMARY_BLOCK = 1024
-
-
-@cache
-def convert_summarised(family):
-    """loop(a, codes, flags, integers, floats) -> flags OR-ed together, of conversions from float32.
-
-    A block whose largest magnitude stays in range can only be inexact or tiny: two OR-ed masks tell. Any other goes
-    element by element.
-    """
-    element, summary = OPERATIONS[family, "convert"], SUMMARIES[family]
-
-    def convert_summarised_loop(a, codes, flags, integers, floats):
-        limits = limits_of(integers, floats)
-        seen = NONE
-        wild = False
-        for first in range(0, codes.size, SUMMARY_BLOCK):
-            operands = a[first : first + SUMMARY_BLOCK]
-            results = codes[first : first + SUMMARY_BLOCK]
-            if not wild:
-                largest, changed, changed_tiny = NONE, NONE, NONE
-                for i in range(results.size):
-                    code, difference = summary(operands[i], limits)
-                    results[i] = code
-                    magnitude = cut(operands[i] & MAGNITUDE, NONE)
-                    largest = max(largest, magnitude)
-                    changed = cut(changed | difference, NONE)
-                    changed_tiny = cut(changed_tiny | (difference if magnitude < limits.tiny_bits else NONE), NONE)
-                if largest < limits.overflow_bits:
-                    seen = cut(seen | (INEXACT if changed != NONE else NONE), NONE)
-                    seen = cut(seen | (TINY_INEXACT if changed_tiny != NONE else NONE), NONE)
-                    continue
-            seen_here = NONE
-            for i in range(results.size):
-                code, raised = element(operands[i], operands[i], operands[i], limits)
-                results[i] = code
-                seen_here = cut(seen_here | raised, NONE)
-            seen = cut(seen | seen_here, NONE)
-            wild = seen_here > TINY_INEXACT  # an overflow or a NaN; blocks after such a one are rarely tame
-        return seen
-
-    return jit.compiled(convert_summarised_loop)
-
-
 OPERATIONS = {
     ("half", "convert"): half_convert,
     ("half", "add"): half_add,
@@ -343,13 +279,6 @@ class Limits(NamedTuple):
     lowest_exponent: int
     lowest_bits: int
     scale_exponent: int
-    dropped_bits: int
-    dropped_mask: int
-    rebias: int
-    random_right: int  # how far 16 random bits move to end right below the last kept bit
-    random_left: int
-    overflow_bits: int  # no float32 below it overflows
-    hanging: int  # dropped bits above it could still carry, were there more random bits
     tiny: float
 
 
@@ -365,8 +294,6 @@ def limits_of(integers, floats):
 def limits(target):
     """From a `spec.Target` of the wide carrier."""
     lowest_exponent = target.lowest_exponent - CARRIER64.bias + CARRIER32.bias
-    dropped = CARRIER32.fraction_bits - target.mantissa_bits
-    rebias = (lowest_exponent - 1) << target.mantissa_bits
     return Limits(
         tiny_bits=int(np.float32(target.tiny_positive).view(np.int32)),
         overflow_positive=target.overflow_positive,
@@ -380,35 +307,8 @@ def limits(target):
         lowest_exponent=lowest_exponent,
         lowest_bits=lowest_exponent << CARRIER32.fraction_bits,
         scale_exponent=2 * CARRIER32.bias + target.mantissa_bits,
-        dropped_bits=dropped,
-        dropped_mask=(1 << dropped) - 1,
-        rebias=rebias,
-        random_right=max(16 - dropped, 0),
-        random_left=max(dropped - 16, 0),
-        overflow_bits=(target.largest + rebias) << dropped,
-        hanging=(1 << dropped) - (1 << max(dropped - 16, 0)),
         tiny=target.tiny_positive,
     )
-
-
-@cache
-def elementwise(family, operation, each):
-    """loop(a, b, c, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`."""
-    element = OPERATIONS[family, operation]
-
-    def fast_loop(a, b, c, codes, flags, integers, floats):
-        limits = limits_of(integers, floats)
-        seen = NONE
-        for i in range(codes.size):
-            code, raised = element(a[i], b[i], c[i], limits)
-            codes[i] = code
-            if each:
-                flags[i] = raised
-            else:
-                seen = cut(seen | raised, NONE)
-        return seen
-
-    return jit.compiled(fast_loop)
 
 
 @kernel

@@ -356,6 +356,23 @@ def _unknown(context, array):
     return array(array), codegen
 
 
+def read_only(array):
+    """The same flat array, as one that nobody writes to: what takes it and others of that kind is compiled once."""
+    array = array.view()
+    array.flags.writeable = False
+    return array
+
+
+@lowered(read_only)
+def _read_only(context, array):
+    result = types.Array(array.dtype, 1, "C", readonly=True)
+
+    def codegen(context, builder, signature, arguments):
+        return imputils.impl_ret_borrowed(context, builder, result, arguments[0])
+
+    return result(array), codegen
+
+
 def scratch(count, dtype):
     """Room for some thousand numbers at most, on lines of the cache; `count` is known to the compiler.
 

@@ -7,26 +7,9 @@ zero is not above the smallest normal number and finite. So no result hangs on w
 import numpy as np
 
 from . import jit
-from .drawn_singles import LEAST_NORMAL
 from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ZERO
 from .jit import bits_float, cut, float_bits, kernel
-from .singles import product_of
-
-LAST_BIT, NO_BITS, NOTHING = np.int64(1), np.int64(0), np.float64(0.0)
-
-
-@kernel
-def fused_of(x, y, z):
-    """(x * y + z in float32, whether anything is lost): the sum in float64, to odd, has all bits that decide."""
-    product, addend = np.float64(x) * np.float64(y), np.float64(z)
-    s = product + addend
-    shadow = s - product
-    error = (product - (s - shadow)) + (addend - shadow)
-    bits = float_bits(s)
-    step = LAST_BIT if (error > NOTHING) == (s > NOTHING) else -LAST_BIT
-    odd = bits_float(bits + step, NOTHING) if (error != NOTHING) & ((bits & LAST_BIT) == NO_BITS) else s
-    rounded = np.float32(odd)
-    return rounded, (error != NOTHING) | (np.float64(rounded) != s)
+from .singles import LEAST_NORMAL, fused_of, product_of
 
 
 @kernel
@@ -65,13 +48,13 @@ def added(order):
                     wild = unusual(of_row[j]) | unusual(columns[j]) | unusual(totals[j])
                     s, y = bits_float(of_row[j], ZERO), bits_float(columns[j], ZERO)
                     if sums_first:
-                        product, error = product_of(s, y if by_b else x)
+                        product, error = product_of(s, y if by_b else x, s)
                         other = x if by_b else y
                     else:
-                        product, error = product_of(x, y)
+                        product, error = product_of(x, y, s)
                         other = s
-                    found, lost = fused_of(product, other, bits_float(totals[j], ZERO))
-                    cut_off = error != NOTHING
+                    found, rest = fused_of(product, other, bits_float(totals[j], ZERO))
+                    cut_off, lost = error != 0.0, rest != 0.0
                     wild = wild | not_ordinary(product, cut_off) | not_ordinary(found, lost)
                     stops = cut(stops | (INEXACT if wild else NONE), NONE)
                     totals[j] = float_bits(found)

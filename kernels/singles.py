@@ -1,23 +1,33 @@
-"""Sums, differences, products and quotients of float32 in float32, rounded by the CPU to nearest, and from there in any mode but ties away.
+"""Elements of `blocks`: float32 in float32.
 
-As in `blocks`, a loop stops at the first block that is not ordinary: in which an operand is subnormal, infinite or NaN, or a result other
-than an exact zero is not above the smallest normal number and finite. What the CPU's rounding lost has a sign: whether anything was, and on
-which side of the result the exact one lies, is all that flags and other modes ask. No result hangs on what a host does with subnormals.
+The CPU's result is the nearest one. What that lost has a sign: whether anything was, and on which side of the result the exact one lies, is
+all that flags and other modes ask, but for ties that do not go to even. Rounded stochastically, the lower bits of float64 meet random ones.
 """
-
-from functools import cache
 
 import numpy as np
 
-from . import jit
-from .blocks import BLOCK, FLAG_BITS
-from .drawn_singles import LEAST_NORMAL, SIGN32, out_of_range
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ZERO
+from .elements import EXACT
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO
 from .jit import bits_float, cut, float_bits, kernel
 
 
 @kernel
-def sum_of(x, y):
+def single_number(code, numbers):
+    """A float32."""
+    return bits_float(cut(code, NONE), ZERO)
+
+
+@kernel
+def double_number(code, numbers):
+    """A float32 that is not subnormal, in float64."""
+    return np.float64(bits_float(cut(code, NONE), ZERO))
+
+
+LEAST_NORMAL, SIGN32 = SMALLEST_BITS, np.int32(-0x80000000)
+
+
+@kernel
+def sum_of(x, y, z):
     """(x + y, a number with the sign of what is lost); of one that is next to nothing but not zero, if a host flushes it, something is."""
     s = x + y
     shadow = s - x
@@ -26,13 +36,13 @@ def sum_of(x, y):
 
 
 @kernel
-def difference_of(x, y):
+def difference_of(x, y, z):
     """The same of x - y."""
-    return sum_of(x, -y)
+    return sum_of(x, -y, z)
 
 
 @kernel
-def product_of(x, y):
+def product_of(x, y, z):
     """The same of x * y."""
     exact = np.float64(x) * np.float64(y)
     product = np.float32(exact)
@@ -40,14 +50,51 @@ def product_of(x, y):
 
 
 @kernel
-def quotient_of(x, y):
+def quotient_of(x, y, z):
     """The same of x / y: q lies on the side of the exact quotient that q * y lies of x, and y may turn that round. Both products are exact."""
     quotient = x / y
     rest = np.float64(x) - np.float64(quotient) * np.float64(y)
     return quotient, -rest if float_bits(y) < NONE else rest
 
 
-SINGLES = {"add": sum_of, "sub": difference_of, "mul": product_of, "div": quotient_of}
+@kernel
+def root_of(x, y, z):
+    """The same of a square root, whose square is exact."""
+    root = np.sqrt(x)
+    return root, np.float64(x) - np.float64(root) * np.float64(root)
+
+
+LAST_BIT, NOTHING = np.int64(1), np.float64(0.0)
+
+
+@kernel
+def odd_fused(x, y, z):
+    """x * y + z in float64, to odd, which has all bits that decide."""
+    product, addend = np.float64(x) * np.float64(y), np.float64(z)
+    s = product + addend
+    shadow = s - product
+    error = (product - (s - shadow)) + (addend - shadow)
+    bits = float_bits(s)
+    step = LAST_BIT if (error > NOTHING) == (s > NOTHING) else -LAST_BIT
+    return bits_float(bits + step, NOTHING) if (error != NOTHING) & ((bits & LAST_BIT) == 0) else s
+
+
+@kernel
+def fused_of(x, y, z):
+    """The same of x * y + z."""
+    odd = odd_fused(x, y, z)
+    near = np.float32(odd)
+    return near, odd - np.float64(near)
+
+
+SINGLES = {
+    "add": sum_of,
+    "sub": difference_of,
+    "mul": product_of,
+    "div": quotient_of,
+    "sqrt": root_of,
+    "fma": fused_of,
+}
 
 
 @kernel
@@ -99,45 +146,68 @@ TO_SINGLE = {
 """Rounding -> function of the bits of the nearest number and a number with the sign of what is lost."""
 
 
-@cache
-def elementwise(operation, rounding, each):
-    """loop(a, b, codes, flags) -> elements done and flags (0 where `each`), as `blocks.elementwise`."""
-    made, moved, down = (
-        SINGLES[operation],
-        TO_SINGLE[rounding],
-        rounding == "toward_negative" and operation in ("add", "sub"),
-    )
-    flip = SIGN32 if operation == "sub" else NONE
+def rounded(operation, rounding):
+    """float32, from the nearest number. A result that is no exact zero, nor above the smallest normal number and finite, is left."""
+    made, moved = SINGLES[operation], TO_SINGLE[rounding]
+    down, subtracts, fuses = rounding == "toward_negative", operation == "sub", operation == "fma"
+    zeros = down and operation in ("add", "sub", "fma")
 
-    def singles_loop(a, b, codes, flags):
-        seen = NONE
-        for first in range(0, codes.size, BLOCK):
-            xs, ys = a[first : first + BLOCK], b[first : first + BLOCK]
-            results = codes[first : first + BLOCK]
-            raises = flags[first : first + BLOCK] if each else flags
-            if out_of_range(xs) or out_of_range(ys):
-                return (first << FLAG_BITS) | seen
-            inexact_here, stops = NONE, NONE
-            for i in range(results.size):
-                s, error = made(bits_float(xs[i], ZERO), bits_float(ys[i], ZERO))
-                bits = float_bits(s)
-                magnitude, lost = cut(bits & MAGNITUDE, NONE), error != 0.0
-                rounded = moved(bits, error)
-                if down:  # an exact zero of operands that are not both +0
-                    signs = cut(cut(xs[i] | cut(ys[i] ^ flip, NONE), NONE) & SIGN32, NONE)
-                    rounded = signs if magnitude == NONE else rounded
-                beyond = cut(rounded & MAGNITUDE, NONE) >= INFINITE_BITS
-                unusual = (magnitude <= LEAST_NORMAL) & ((magnitude != NONE) | lost)
-                stops = cut(stops | (INEXACT if unusual | beyond | (magnitude >= INFINITE_BITS) else NONE), NONE)
-                results[i] = rounded
-                raised = INEXACT if lost else NONE
-                if each:
-                    raises[i] = raised
-                else:
-                    inexact_here = cut(inexact_here | raised, NONE)
-            if stops != NONE:
-                return (first << FLAG_BITS) | seen
-            seen = cut(seen | inexact_here, NONE)
-        return (codes.size << FLAG_BITS) | seen
+    @kernel
+    def element(code_a, code_b, code_c, half_word, numbers):
+        x, y, z = single_number(code_a, numbers), single_number(code_b, numbers), single_number(code_c, numbers)
+        s, error = made(x, y, z)
+        bits = float_bits(s)
+        magnitude, lost = cut(bits & MAGNITUDE, NONE), error != 0.0
+        rounded = moved(bits, error)
+        if zeros:  # an exact zero of addends that are not both +0
+            first, second = (x * y, z) if fuses else (x, -y if subtracts else y)
+            signs = cut(cut(float_bits(first) | float_bits(second), NONE) & SIGN32, NONE)
+            rounded = signs if magnitude == NONE else rounded
+        beyond = cut(rounded & MAGNITUDE, NONE) >= INFINITE_BITS
+        unusual = (magnitude <= LEAST_NORMAL) & ((magnitude != NONE) | lost)
+        left = INEXACT if unusual | beyond | (magnitude >= INFINITE_BITS) else NONE
+        return rounded, INEXACT if lost else NONE, left
 
-    return jit.compiled(singles_loop)
+    return element
+
+
+DRAWN = ("add", "sub", "mul", "fma")
+"""Operations that float64 has of float32."""
+
+DROPPED = 29  # bits of float64 that float32 has not
+DROPPED_MASK = np.int64((1 << DROPPED) - 1)
+RANDOM_SHIFT = DROPPED - 16  # where 16 random bits meet them
+HANGING = np.int64(
+    (1 << DROPPED) - (1 << RANDOM_SHIFT)
+)  # what is above it could still carry, were there more random bits
+MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
+SMALLEST_NORMAL64, ABOVE_LARGEST64 = np.int64((1023 - 126) << 52), np.int64((1023 + 128) << 52)
+REBIAS = np.int64((1023 - 127) << 23)
+NOTHING64, ONE64 = np.int64(0), np.int64(1)
+
+
+def drawn(operation, way):
+    """float32 with the random bits of a half-word, which meet the lower bits of float64."""
+    exact, either = EXACT[operation], way == "up_or_down"
+
+    @kernel
+    def element(code_a, code_b, code_c, half_word, numbers):
+        bits, lost, _ = exact(
+            double_number(code_a, numbers), double_number(code_b, numbers), double_number(code_c, numbers)
+        )
+        magnitude = bits & MAGNITUDE64
+        sticky = ONE64 if lost else NOTHING64
+        random = np.int64(half_word) << np.int64(RANDOM_SHIFT)
+        if either:
+            random = DROPPED_MASK if random != NOTHING64 else NOTHING64
+            magnitude |= sticky
+        carried = magnitude + random
+        is_open = (carried & DROPPED_MASK) + sticky > HANGING and not either
+        is_zero = magnitude == NOTHING64
+        unusual = (magnitude < SMALLEST_NORMAL64) | (carried >= ABOVE_LARGEST64)
+        kept = NOTHING64 if is_zero else (carried >> np.int64(DROPPED)) - REBIAS
+        code = cut(cut(kept, NONE) | (SIGN32 if bits < NOTHING64 else NONE), NONE)
+        inexact = (magnitude & DROPPED_MASK) | sticky != NOTHING64
+        return code, INEXACT if inexact else NONE, INEXACT if (unusual & ~is_zero) | is_open else NONE
+
+    return element

@@ -47,7 +47,7 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide | accumulate blocks drawn_conversions wide_blocks wide_exact | drawn_singles vectors | singles wide_products gathered | "
+    "fast sticky wide | accumulate elements ordinary wide_blocks wide_exact | vectors | halves singles wide_products gathered | blocks "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "

@@ -48,6 +48,14 @@ class Draw:
         run, within = divmod(element, self._run)
         return int(self._starts[run]) + within
 
+    def numbers(self, elements: Codes) -> Codes:
+        """The numbers of some."""
+        if self._starts is None:
+            return elements
+        run, within = np.divmod(elements, self._run)
+        found: Codes = self._starts[run] + within
+        return found
+
     def cut(self, work: Work) -> Work:
         """Work on elements that follow each other, for any of the call's."""
         run = self._run
@@ -76,8 +84,7 @@ def bits_at(drawn: Draw, places: Codes) -> Codes:
     """The random bits of some elements."""
     if drawn.handed.size:
         return flattened(drawn.handed[places])
-    numbers = np.array([drawn.at(place) for place in places.tolist()], np.uint64)
-    return flattened(stream_bits(numbers, drawn.key, drawn.stream, drawn.width))
+    return flattened(stream_bits(drawn.numbers(places), drawn.key, drawn.stream, drawn.width))
 
 
 def stream_bits(numbers: Codes, key: np.uint64, stream: np.uint64, width: int) -> Codes:

@@ -11,21 +11,22 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine.arguments import Codes, broadcast, flattened
-from softfloat.engine.draws import NO_BITS, Draw, Work, check_block, draw, refuse_random_bits
+from softfloat.engine.draws import NO_BITS, Draw, Work, bits_at, check_block, draw, refuse_random_bits
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
+    Numbers,
     block_numbers,
     blocks,
-    drawn_conversions,
-    drawn_singles,
+    elements,
     fast,
-    fast_numbers,
     fits_narrow_carrier,
+    halves,
     is_unusual,
     loops,
     numbers,
+    ordinary,
     packed,
     rule_for,
     singles,
@@ -203,25 +204,18 @@ def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
     if job.wide:
         return _wide_blocks_work if _has_wide_blocks(job) else _wide_work
-    if not FAST or fast().jit.DISABLED:
-        return _plain_work if job.drawn is None else _drawn_work
+    if not quick():
+        return _plain_way
     if _has_pairs(job):
         return pairs_work
     if _goes_through_single(job):
         return _single_work
-    if job.rule.daz and job.operation == "convert" and job.source == FLOAT32 and job.drawn is None:
-        return _flushing_work
-    family = fast_family(job.operation, job.source, job.fmt, job.rule)
-    if job.drawn is None:
-        way = partial(_fast_work, family) if family else _plain_work
-    else:
-        way = partial(_fast_drawn_work, family) if family and _draws_here(job) else _drawn_work
-    return _blocks_way(job, family, way)
+    return _plain_way if job.codes.size < WORTH_BLOCKS or _over_blocks(job) is None else _blocks_work
 
 
-def _draws_here(job: Job) -> bool:
-    """Whether a loop of its own draws 16 random bits or more for each element."""
-    return job.drawn is not None and not job.drawn.handed.size and job.drawn.width >= 16
+def _plain_way(job: Job) -> Work:
+    """The work of a loop that serves everything."""
+    return _plain_work(job) if job.drawn is None else _drawn_work(job)
 
 
 class Direct(NamedTuple):
@@ -268,26 +262,7 @@ def _direct_work(direct: Direct, job: Job) -> Work:
 
 
 LOOK = 1 << 14
-"""Elements between two looks whether one is subnormal."""
-
-
-def _flushing_work(job: Job) -> Work:
-    """Conversions from float32 that flush subnormal operands: where there is none, as if they did not."""
-    rest = _plain_work(job)
-    unflushed = replace(job, rule=job.rule._replace(daz=False))
-    quick, operand = way(unflushed), job.operands[0]
-
-    def work(start: int, stop: int) -> int:
-        seen = 0
-        for first in range(start, stop, LOOK):
-            last = min(first + LOOK, stop)
-            magnitudes = operand[first:last] & np.uint32(0x7FFFFFFF)
-            least = (magnitudes - np.uint32(1)).min()  # that of 0 becomes the largest of all
-            seen |= (quick if least >= 0x007FFFFF else rest)(first, last)
-        return seen
-
-    return work
-
+"""Codes that are made words at a time, and stay in the cache."""
 
 TO_SINGLE = 1 << 14
 """Numbers that are made float32 before they are made anything else: so many stay in the cache."""
@@ -302,21 +277,16 @@ def _goes_through_single(job: Job) -> bool:
     if not job.rule.restated or dropped < 2 or top > CARRIER32.bias:
         return False
     # so few random bits make a step two units of float32 or more: rounding to odd crosses none
-    return job.drawn is None or job.drawn.width < dropped or bool(_drawn_family(job))
-
-
-def _drawn_family(job: Job) -> str:
-    """The faster way that converts float32, or float64 rounded to it and to odd, with 16 random bits; empty if none does."""
-    return fast_family("convert", FLOAT32, job.fmt, job.rule) if _draws_here(job) else ""
+    return job.drawn is None or job.drawn.width < dropped or block_numbers(fmt, job.rule, "convert") is not None
 
 
 def _single_work(job: Job) -> Work:
     """Float64 numbers by way of float32, rounded to odd; the plain loop does those around what is NaN there or no normal number."""
     singles = np.empty(job.codes.size, np.uint32)
     narrowed = replace(job, source=FLOAT32, operands=[singles])
-    family = _drawn_family(job)
-    quick = _fast_drawn_work(family, narrowed, job) if family else way(narrowed)
-    rest = _plain_work(job) if job.drawn is None else _drawn_work(job)
+    crosses = job.drawn is not None and block_numbers(job.fmt, job.rule, "convert") is not None
+    quick = _blocks_work(narrowed, job) if crosses else way(narrowed)
+    rest = _plain_way(job)
     loop, block = fast().odd_singles(), fast().SINGLES
     values, bits = job.operands[0].view(np.float64), singles.view(np.int32)
 
@@ -434,21 +404,6 @@ def drawn_more(more: Codes) -> Callable[[Job], Work]:
     return partial(_drawn_work, more=flattened(more))
 
 
-def _fast(family: str, job: Job) -> Direct:
-    """A faster loop to the same bits, nearest even."""
-    limits = fast_numbers(job.fmt, job.rule)
-    return Direct(fast().elementwise(family, job.operation, job.each), limits, CARRIER32)
-
-
-def _fast_work(family: str, job: Job) -> Work:
-    """The work of a faster loop."""
-    if job.operation == "convert" and not job.each and family in fast().SUMMARIES:
-        summarised, limits = fast().convert_summarised(family), fast_numbers(job.fmt, job.rule)
-        a, codes, raises = job.operands_for(CARRIER32)[0], job.codes, job.raises
-        return lambda start, stop: summarised(a[start:stop], codes[start:stop], raises, *limits)
-    return _direct_work(_fast(family, job), job)
-
-
 # -- formats beyond the carriers -----------------------------------------------------------------------------------------
 
 
@@ -520,89 +475,86 @@ def _wide_blocks_work(job: Job) -> Work:
 # -- blocks of ordinary operands -------------------------------------------------------------------------------------
 
 
-def _blocks_way(job: Job, family: str, way: Callable[[Job], Work]) -> Callable[[Job], Work]:
-    """`way`, or a faster one for blocks of ordinary operands that leaves all others to `way`."""
-    operation, converts = job.operation, job.operation == "convert"
-    if _rounds_singles(job):
-        loop = singles().elementwise(operation, job.rule.rounding.name.lower(), job.each)
-        return lambda job: _blocks_work(job, loop, (), way(job))
-    if _draws_singles(job):
-        loop = drawn_singles().elementwise_drawn(operation, job.each, job.rule.rounding is Rounding.UP_OR_DOWN)
-        return lambda job: _blocks_work(job, loop, (), way(job))
-    serves = operation in blocks().WIDEST and job.source == (FLOAT32 if converts else job.fmt)
-    if not serves or job.codes.size < blocks().BLOCK:
-        return way
-    nearest = job.rule.rounding is Rounding.NEAREST_EVEN
-    if family and (nearest or _draws_here(job)) and converts and not (family == "half" and job.each):
-        return way  # as fast on any operands
-    known = block_numbers(job.fmt, job.rule, operation)
+def _over_blocks(job: Job, odd: bool = False) -> _Blocks | None:
+    """The loop over blocks of ordinary operands, if one serves. `odd`: float32 stands for float64, rounded to odd."""
+    operation, fmt, rule = job.operation, job.fmt, job.rule
+    converts = operation == "convert"
+    serves = (operation in elements().EXACT and job.source == fmt) or (converts and job.source == FLOAT32)
+    known = block_numbers(fmt, rule, operation) if serves else None
     if known is None:
-        return way
-    if nearest and family == "half":
-        return _half_nearest_work
-    return lambda job: _blocks_work(job, _blocks_loop(job), known, way(job))
+        return None
+    own = job.drawn or NOTHING_DRAWN
+    mode, drawn, flushes = rule.rounding.name.lower(), rule.rounding.draws, ordinary().flushes(fmt, rule)
+    if fmt == FLOAT32:
+        serves = operation in singles().DRAWN if drawn else mode in singles().TO_SINGLE
+        return _Blocks(blocks().elementwise("single", operation, mode, False, False), known, own) if serves else None
+    nearest, lifts, half = (
+        rule.rounding is Rounding.NEAREST_EVEN,
+        ordinary().lifts(fmt),
+        fmt == FLOAT16 and fast().has_f16c(),
+    )
+    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
+        mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
+        return _Blocks(blocks().elementwise("cpu", operation, mode, False, False), known, own)
+    mode = "stochastic" if drawn else "nearest" if nearest else "selected"
+    kind = "odd" if odd else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
+    operation = "add" if operation == "sub" else operation
+    return _Blocks(blocks().elementwise(kind, operation, mode, lifts, flushes), known, own)
 
 
-def _rounds_singles(job: Job) -> bool:
-    """Whether operands and results are float32, rounded in a mode that the CPU's results lead to."""
-    if job.drawn is not None or job.codes.size < blocks().BLOCK or not job.source == job.fmt == FLOAT32:
-        return False
-    mode = job.rule.rounding.name.lower()
-    return job.rule.restated and job.operation in singles().SINGLES and mode in singles().TO_SINGLE
+class _Blocks(NamedTuple):
+    """A loop over blocks of ordinary operands, what it knows of them, and the random bits of the call."""
+
+    loop: Callable[..., int]
+    known: Numbers
+    drawn: Draw
+
+    def run(self, job: Job, start: int, stop: int, origin: Job | None = None) -> int:
+        """Flags of some elements. The plain loop does those that are left."""
+        a, b, c = job.operands_for(CARRIER64)
+        left, seen = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64), 0
+        while start < stop:
+            span = slice(start, stop)
+            address = (
+                self.drawn.key,
+                self.drawn.stream,
+                self.drawn.at(start),
+                self.drawn.span(start, stop),
+                self.drawn.width,
+            )
+            done = int(
+                self.loop(a[span], b[span], c[span], job.codes[span], job.raises[span], left, *self.known, *address)
+            )
+            seen |= 0 if job.each else done & ((1 << blocks().FLAG_BITS) - 1)
+            if left[-1]:
+                seen |= _left(origin or job, left[: left[-1]] + start)
+            start += done >> blocks().FLAG_BITS
+        return seen
 
 
-def _draws_singles(job: Job) -> bool:
-    """Whether operands and results are float32, rounded stochastically, as a loop of their own has them: none of them subnormal."""
-    if job.drawn is None or job.codes.size < blocks().BLOCK or not job.source == job.fmt == FLOAT32:
-        return False
-    return job.rule.restated and job.operation in drawn_singles().EXACT
+def _blocks_work(job: Job, origin: Job | None = None) -> Work:
+    """The work of a loop over blocks of ordinary operands, and of the plain one for elements that it leaves.
+
+    `origin`: the job of the float64 numbers of which `job` has float32, rounded to odd.
+    """
+    found = _over_blocks(job, origin is not None)
+    assert found is not None
+    return lambda start, stop: found.run(job, start, stop, origin)
 
 
-def _blocks_loop(job: Job) -> Callable[..., int]:
-    """The loop over blocks for a job that they serve."""
-    operation, lifts = blocks().SHARED.get(job.operation, job.operation), blocks().lifts(job.fmt)
-    half = job.fmt == FLOAT16 and fast().has_f16c()
-    reader = "half" if half else "bfloat16" if job.fmt == BFLOAT16 else "any"
-    if job.drawn is not None:
-        return blocks().elementwise_drawn(reader, operation, lifts, job.each)
-    if job.rule.rounding is Rounding.NEAREST_EVEN:
-        return blocks().elementwise(reader, operation, "nearest", lifts, job.each)
-    if half and operation in ("convert", "mul"):
-        mode = job.rule.rounding.name.lower()
-        return blocks().half_selected(operation, mode if mode in blocks().HALF_MODES else "selected", job.each)
-    return blocks().elementwise(reader, operation, "selected", lifts, job.each)
-
-
-def _half_nearest_work(job: Job) -> Work:
-    """The work of a loop that serves all blocks."""
-    numbers_ = block_numbers(job.fmt, job.rule, job.operation)
-    assert numbers_ is not None
-    loop, known = blocks().half_nearest(job.operation, job.each), (*numbers_, *fast_numbers(job.fmt, job.rule))
-    a, b, _ = job.operands_for(CARRIER32)
-    codes, raises = job.codes, job.raises
-
-    def work(start: int, stop: int) -> int:
-        span = slice(start, stop)
-        return int(loop(a[span], b[span], codes[span], raises[span], *known))
-
-    return work
-
-
-def _blocks_work(job: Job, loop: Callable[..., int], known: tuple[Any, ...], rest: Work) -> Work:
-    """Blocks of ordinary operands by `loop`, all others by `rest`: more of them at once where many follow each other."""
-    a, b, _ = job.operands_for(CARRIER32)
-    codes, raises, drawn = job.codes, job.raises, job.drawn
-    flag_bits = blocks().FLAG_BITS
-
-    def some(start: int, stop: int) -> tuple[int, int]:
-        span = slice(start, stop)
-        address: tuple[Any, ...] = ()
-        if drawn is not None:
-            address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-        found = int(loop(a[span], b[span], codes[span], raises[span], *known, *address))
-        return found >> flag_bits, found & ((1 << flag_bits) - 1)
-
-    return _as_far_as_served(some, rest, blocks().BLOCK)
+def _left(job: Job, places: Codes) -> int:
+    """Some elements of a job, by the plain loop; their flags OR-ed together, 0 where each has its own."""
+    operands = [flattened(x[places]) for x in job.operands]
+    codes, flags = np.empty(places.size, job.codes.dtype), np.empty(places.size if job.each else 0, np.uint8)
+    rule, drawn = job.rule, job.drawn
+    if drawn is not None:
+        rule, drawn = rule._replace(handed_bits=True), Draw(0, 0, drawn.width, bits_at(drawn, places))
+    some = replace(job, operands=operands, codes=codes, raises=flags, rule=rule, drawn=drawn)
+    seen = _plain_way(some)(0, places.size)
+    job.codes[places] = codes
+    if job.each:
+        job.raises[places] = flags
+    return seen
 
 
 # -- pairs of short codes in a table ---------------------------------------------------------------------------------
@@ -690,22 +642,40 @@ def prepared(
             return by_integers([a, b, c], codes, flags, (place.key, np.uint64(stream), 0, NO_BITS, place.width))
 
         return ready_wide
-    if drawn and operation == "convert" and fast and fast_family(operation, read, fmt.spec, rule):
-        return None
-    if drawn:
-        loop, count = drawing(job, job.reading(CARRIER64)), loops().OPERATIONS[operation][1]
-        known = extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)
-        address = draw(settings, None, 0, ())
+    count = loops().OPERATIONS[operation][1]
+    address = draw(settings, None, 0, ()) if drawn else NOTHING_DRAWN
+    plain = _ready(job, address) if drawn else _ready_directly(job)
+    over = _over_blocks(job) if fast and quick() else None
+    if over is None:
+        return plain
 
-        def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-            tail = address.key, np.uint64(stream), 0, NO_BITS, address.width
-            return loop((a, b, c)[:count], codes, flags, *known, *tail)
+    def ready(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
+        if codes.size < WORTH_BLOCKS or in_place:
+            return plain(a, b, c, codes, flags, stream, in_place)
+        own = Draw(int(address.key), stream, address.width, NO_BITS)
+        this = replace(job, operands=[a, b, c][:count], codes=codes, raises=flags, drawn=own if drawn else None)
+        return over._replace(drawn=own).run(this, 0, codes.size)
 
-        return ready_drawn
-    family = fast_family(operation, read, fmt.spec, rule) if fast else ""
-    direct, settled, carrier = _fast(family, job) if family else _plain(job)
-    if read == FLOAT64 or (carrier is CARRIER32 and read == FLOAT32):
-        signed = np.int64 if read == FLOAT64 else np.int32
+    return ready
+
+
+def _ready(job: Job, address: Draw) -> Ready:
+    """The loop that serves every format under stochastic rounding."""
+    loop, count = drawing(job, job.reading(CARRIER64)), loops().OPERATIONS[job.operation][1]
+    known = job.extra, NOTHING_MORE, ALL_KNOWN, *numbers(job.source, job.fmt, job.rule, CARRIER64)
+
+    def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
+        tail = address.key, np.uint64(stream), 0, NO_BITS, address.width
+        return loop((a, b, c)[:count], codes, flags, *known, *tail)
+
+    return ready_drawn
+
+
+def _ready_directly(job: Job) -> Ready:
+    """The loop that serves every format under a deterministic mode."""
+    direct, settled, carrier = _plain(job)
+    if job.source == FLOAT64 or (carrier is CARRIER32 and job.source == FLOAT32):
+        signed = np.int64 if job.source == FLOAT64 else np.int32
 
         def ready_viewed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
             a = a.view(signed)
@@ -733,32 +703,6 @@ def prepared_handed(
         return loop((a, b, c)[:count], codes, flags, *known, nowhere, nowhere, 0, bits, width)
 
     return handed
-
-
-def _fast_drawn_work(family: str, job: Job, whole: Job | None = None) -> Work:
-    """A faster loop to the same bits, stochastic; the plain one does the last elements, less than a block.
-
-    `whole`: the job of the float64 numbers whose float32, rounded to odd, `job` has.
-    """
-    assert job.drawn is not None
-    origin, odd = whole or job, whole is not None
-    loop, block = drawn_conversions().convert_drawn(family, job.each, odd), drawn_conversions().DRAWN_BLOCK
-    known = *fast_numbers(job.fmt, job.rule), *numbers(origin.source, job.fmt, job.rule, CARRIER64)
-    a, _, _ = job.operands_for(CARRIER32)
-    before = origin.operands_for(CARRIER64)[0] if odd else a
-    codes, raises, drawn = job.codes, job.raises, job.drawn
-    rest = _drawn_work(origin)
-
-    def work(start: int, stop: int) -> int:
-        last = start + (stop - start) // block * block
-        span = slice(start, last)
-        seen = 0
-        if last > start:
-            address = drawn.key, drawn.stream, drawn.at(start), drawn.width
-            seen = int(loop(a[span], before[span], codes[span], raises[span], *known, *address))
-        return seen | int(rest(last, stop)) if stop > last else seen
-
-    return work
 
 
 FAST = True  # tests turn it off to hold the faster loops against the plain ones

@@ -30,10 +30,11 @@ wide = floor_of("wide")
 wide_blocks = floor_of("wide_blocks")
 wide_products = floor_of("wide_products")
 wide_exact = floor_of("wide_exact")
-singles = floor_of("singles")
-drawn_singles = floor_of("drawn_singles")
-drawn_conversions = floor_of("drawn_conversions")
 fast = floor_of("fast")
+ordinary = floor_of("ordinary")
+elements = floor_of("elements")
+halves = floor_of("halves")
+singles = floor_of("singles")
 blocks = floor_of("blocks")
 tiles = floor_of("tiles")
 quick_steps = floor_of("quick_steps")
@@ -99,7 +100,7 @@ def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
 @lru_cache(maxsize=1024)
 def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None:
     """What the loops over blocks of ordinary operands know of a target; None where none of them serves."""
-    found = blocks().ordinary(fmt, rule, operation)
+    found = ordinary().ordinary(fmt, rule, operation)
     return None if found is None else packed(CARRIER32, found)
 
 

@@ -114,7 +114,11 @@ def test_ordinary_numbers_are_served(operation: str, monkeypatch: pytest.MonkeyP
 
 # -- rounded by the CPU ----------------------------------------------------------------------------------------------
 
-ROUNDED = OPERATIONS | {"div": bits.div}
+ROUNDED: dict[str, Callable[..., Any]] = OPERATIONS | {
+    "div": bits.div,
+    "sqrt": lambda x, y, fmt, **how: bits.sqrt(x & np.uint32(0x7FFFFFFF), fmt, **how),
+    "fma": lambda x, y, fmt, **how: bits.fma(x, y, np.roll(y, 1), fmt, **how),
+}
 MODES = ("nearest_even", "toward_zero", "toward_positive", "toward_negative", "to_odd", "nearest_away")
 RULES: list[dict[str, Any]] = [
     {},

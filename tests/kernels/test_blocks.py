@@ -14,11 +14,12 @@ import numpy as np
 import pytest
 from faster import both, same, singles
 from operands import operands
-from softfloat.kernels import blocks, spec
+from softfloat.kernels import blocks, ordinary, spec
 
 import softfloat
 from softfloat import ROSTER, Format, bits
 from softfloat.engine import elementwise, parameters
+from softfloat.engine.arguments import flattened
 from softfloat.engine.draws import NO_BITS
 
 MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd"]
@@ -38,7 +39,7 @@ FORMATS = [
     Format("e4m11_finite", exponent_bits=4, mantissa_bits=11, nan="none"),
     Format("e5m6", exponent_bits=5, mantissa_bits=6),
 ]
-ARITHMETIC = ["add", "sub", "mul"]
+ARITHMETIC = ["add", "sub", "mul", "div", "sqrt", "fma"]
 VARIANTS: list[dict[str, Any]] = [
     {},
     {"tininess": "before", "overflow": "saturate"},
@@ -54,20 +55,20 @@ def variants(fmt: Format) -> list[dict[str, Any]]:
     return [x for x in VARIANTS if fmt.has_nan or x.get("overflow") != "nan"]
 
 
-def numbers_of(fmt: Format, operation: str, mode: str, options: dict[str, Any]) -> blocks.Ordinary | None:
+def numbers_of(fmt: Format, operation: str, mode: str, options: dict[str, Any]) -> ordinary.Ordinary | None:
     rule = {
         name: getattr(spec, kind)[options[name].upper()]
         for name, kind in (("overflow", "Overflow"), ("tininess", "Tininess"))
         if name in options
     }
     rule |= {name: options[name] for name in ("daz", "ftz", "nan") if name in options}
-    return blocks.ordinary(fmt.spec, spec.Rule(rounding=spec.Rounding[mode.upper()], **rule), operation)
+    return ordinary.ordinary(fmt.spec, spec.Rule(rounding=spec.Rounding[mode.upper()], **rule), operation)
 
 
-def calm(fmt: Format, numbers: blocks.Ordinary, seed: int, count: int = COUNT) -> list[np.ndarray]:
-    """Ordinary operands: at both ends of what is, near each other, a few bits apart, zeros of both signs."""
+def calm(fmt: Format, numbers: ordinary.Ordinary, seed: int, count: int = COUNT) -> list[np.ndarray]:
+    """Ordinary operands: at both ends of what is, near each other, a few bits apart, zeros of both signs; of roots without a sign."""
     random = np.random.default_rng(seed)
-    columns = operands(fmt, count, 2, seed)
+    columns = operands(fmt, count, 3, seed)
     magnitude_mask, least, most = numbers.magnitude_mask, numbers.least, numbers.most
     found = []
     for codes in columns:
@@ -89,6 +90,16 @@ def calm(fmt: Format, numbers: blocks.Ordinary, seed: int, count: int = COUNT) -
     return found
 
 
+def taken(operation: str, columns: list[np.ndarray], fmt: Format) -> list[np.ndarray]:
+    """As many operands as it takes: no divisor is zero, no root that of a number with a sign."""
+    if operation == "sqrt":
+        return [columns[0] & fmt.dtype.type(fmt.sign_bit - 1)]
+    if operation == "div":
+        zeros = (columns[1] & fmt.dtype.type(fmt.sign_bit - 1)) == 0
+        columns[1][zeros] = columns[1].max() & fmt.dtype.type(fmt.sign_bit - 1)
+    return columns[: 3 if operation == "fma" else 2]
+
+
 def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """From here on a block that is left to another loop fails; the function returned ends that."""
 
@@ -98,7 +109,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
         return work
 
-    names = ("_plain_work", "_drawn_work", "_fast_work")
+    names = ("_plain_work", "_drawn_work")
     kept = [getattr(elementwise, name) for name in names]
     for name in names:
         monkeypatch.setattr(elementwise, name, none)
@@ -129,14 +140,16 @@ def test_arithmetic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str
             continue
         served += 1
         how = {"rounding": mode, **options}
-        columns = calm(fmt, numbers, seed)
-        hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k), served=True)
+        columns = taken(operation, calm(fmt, numbers, seed), fmt)
+        kept = not (options.get("ftz") or not fmt.subnormals)
+        call = getattr(bits, operation)
+        hold(monkeypatch, lambda o=how, c=columns, **k: call(*c, fmt, **o, **k), served=kept)
         if seed % 5 == 0:
-            columns = operands(fmt, COUNT, 2, seed)
-            columns[0][: 2 * blocks.BLOCK], columns[1][: 2 * blocks.BLOCK] = calm(fmt, numbers, seed, 2 * blocks.BLOCK)
-            hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
-    products = operation != "mul" or fmt.mantissa_bits <= blocks.WIDEST["mul"]
-    assert (served >= 2 * len(MODES)) == products
+            columns = taken(operation, operands(fmt, COUNT, 3, seed), fmt)
+            for column, ordinary_ones in zip(columns, calm(fmt, numbers, seed, 2 * blocks.BLOCK), strict=False):
+                column[: 2 * blocks.BLOCK] = ordinary_ones
+            hold(monkeypatch, lambda o=how, c=columns, **k: call(*c, fmt, **o, **k))
+    assert (served >= 2 * len(MODES)) == (fmt.mantissa_bits <= ordinary.WIDEST[operation])
 
 
 @pytest.mark.parametrize("fmt", [*FORMATS, ROSTER["float8_e4m3fn"], ROSTER["float8_e5m2"]], ids=str)
@@ -153,11 +166,11 @@ def test_convert(monkeypatch: pytest.MonkeyPatch, fmt: Format) -> None:
             continue
         served += 1
         how = {"rounding": mode, **options}
-        taken = mode != "nearest_even"
-        hold(monkeypatch, lambda o=how, **k: bits.encode(finite, fmt, **o, **k), served=taken)
+        kept = fmt.subnormals and not (options.get("daz") or options.get("ftz"))
+        hold(monkeypatch, lambda o=how, **k: bits.encode(finite, fmt, **o, **k), served=kept)
         if i % 5 == 0:
             hold(monkeypatch, lambda o=how, **k: bits.encode(x, fmt, **o, **k))
-    assert bool(served) == (fmt.subnormals and fmt.name != "e7m8_low")
+    assert bool(served) == (fmt.name != "e7m8_low")
 
 
 @pytest.mark.parametrize("mode", ["nearest_even", "toward_positive"])
@@ -166,7 +179,7 @@ def test_a_special_value_at_every_position_of_a_block(monkeypatch: pytest.Monkey
     size = blocks.BLOCK
     numbers = numbers_of(fmt, "add", mode, {})
     assert numbers is not None
-    a, b = (np.tile(x, size) for x in calm(fmt, numbers, 3, size))
+    a, b = (np.tile(x, size) for x in calm(fmt, numbers, 3, size)[:2])
     every = np.arange(size) * (size + 1)
     special = np.array([fmt.nan_code, fmt.max_code, fmt.inf_code], fmt.dtype)
     for column in (a, b):
@@ -185,7 +198,7 @@ def test_just_beyond_what_is_ordinary(monkeypatch: pytest.MonkeyPatch, fmt: Form
     numbers = numbers_of(fmt, operation, mode, {})
     assert numbers is not None
     size = blocks.BLOCK
-    a, b = (np.tile(x, 4) for x in calm(fmt, numbers, 5, size))
+    a, b = (np.tile(x, 4) for x in calm(fmt, numbers, 5, size)[:2])
     for block, magnitude in enumerate((numbers.most, numbers.most + 1, numbers.least, max(numbers.least - 1, 0))):
         a[block * size + 7] = b[block * size + 7] = magnitude
     call = getattr(bits, operation)
@@ -201,7 +214,7 @@ def test_any_layout(monkeypatch: pytest.MonkeyPatch, fmt: Format, mode: str) -> 
     how: dict[str, Any] = {"rounding": mode} | ({"seed": 4} if mode == "stochastic" else {})
     numbers = numbers_of(fmt, "add", "nearest_even", {})
     assert numbers is not None
-    a, b = calm(fmt, numbers, 9)
+    a, b, _ = calm(fmt, numbers, 9)
     for size in (0, 1, 31, blocks.BLOCK - 1, blocks.BLOCK, blocks.BLOCK + 1, 3 * blocks.BLOCK + 17):
         same(both(monkeypatch, lambda s=size: bits.add(a[:s], b[:s], fmt, **how)))
     expected, expected_flags = bits.add(a, b, fmt, **how)
@@ -249,13 +262,13 @@ def test_threads(mode: str) -> None:
 def test_stochastic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
     """The same random bits at the same addresses, or handed in: ordinary operands, and any."""
     draws = itertools.product((16, None, 24, 1, 7, 13, 14), (False, True))
-    for seed, (options, (width, handed)) in enumerate(zip(itertools.cycle(variants(fmt)[:3]), draws, strict=False)):
+    for seed, (options, (width, handed)) in enumerate(zip(itertools.cycle(variants(fmt)), draws, strict=False)):
         numbers = numbers_of(fmt, operation, "stochastic", options)
         assert numbers is not None
         how = {"rounding": "stochastic", "sr_bits": width or 52, **options}
         random = np.random.default_rng(seed).integers(0, 1 << (width or 52), COUNT)
         how |= {"random_bits": random} if handed else {"seed": 7 + seed, "stream": seed}
-        columns = calm(fmt, numbers, seed)
+        columns = taken(operation, calm(fmt, numbers, seed), fmt)
         hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
         columns[0][2 * blocks.BLOCK :] = operands(fmt, COUNT - 2 * blocks.BLOCK, 1, seed)[0]
         hold(monkeypatch, lambda o=how, c=columns, **k: getattr(bits, operation)(*c, fmt, **o, **k))
@@ -296,24 +309,35 @@ def test_near_the_smallest_normal_number(monkeypatch: pytest.MonkeyPatch) -> Non
         hold(monkeypatch, lambda h=how, **k: bits.mul(a, b, fmt, rounding="stochastic", **h, **k), served=True)
 
 
-def test_what_hangs_on_further_bits_stops_the_loop() -> None:
+def test_what_hangs_on_further_bits_is_left() -> None:
     """Sums whose last bits float32 cannot hold, at the threshold of the bits drawn: about one in 2^13 of them."""
     count = 64 * blocks.BLOCK
-    a = np.full(count, 0x7000, np.uint16)  # 8192
-    b = np.full(count, 0x0001, np.uint16)  # 2^-24
+    a, b = flattened(np.full(count, 0x7000, np.uint16)), flattened(np.full(count, 0x0001, np.uint16))  # 8192, 2^-24
     rule = spec.Rule(rounding=spec.Rounding.STOCHASTIC)
     known = parameters.block_numbers(HALF.spec, rule, "add")
     assert known is not None
-    loop = blocks.elementwise_drawn("any", "add", True, True)
-    codes, flags = np.empty(count, np.uint16), np.empty(count, np.uint8)
-    stopped = 0
-    for first in range(0, count, blocks.BLOCK):
-        span = slice(first, first + blocks.BLOCK)
-        done = loop(a[span], b[span], codes[span], flags[span], *known, np.uint64(5), np.uint64(0), first, NO_BITS, 52)
-        stopped += done >> blocks.FLAG_BITS == 0
-    assert 0 < stopped < 32
+    loop = blocks.elementwise("any", "add", "stochastic", True, False)
+    codes, flags, left = np.empty(count, np.uint16), np.empty(count, np.uint8), np.empty(count, np.int64)
+    done = loop(a, b, b, codes, flags, left, *known, np.uint64(5), np.uint64(0), 0, NO_BITS, 52)
+    assert done >> blocks.FLAG_BITS == count
+    assert 0 < left[-1] < 64
+    assert not flags[left[: left[-1]]].any()
     found = bits.add(a, b, HALF, rounding="stochastic", seed=5)
     assert found[0].min() == 0x7000
+
+
+def test_a_loop_stops_where_its_list_is_full() -> None:
+    """Of operands none of which is ordinary it leaves as many as there is room for, and is called again."""
+    count = 5 * blocks.BLOCK
+    known = parameters.block_numbers(BRAIN.spec, spec.Rule(), "add")
+    assert known is not None
+    loop = blocks.elementwise("bfloat16", "add", "nearest", False, False)
+    a, none = flattened(np.full(count, BRAIN.nan_code, np.uint16)), np.empty(0, np.uint8)
+    codes, left = np.empty(count, np.uint16), np.empty(3 * blocks.BLOCK + 1, np.int64)
+    done = loop(a, a, a, codes, none, left, *known, np.uint64(0), np.uint64(0), 0, NO_BITS, 52)
+    assert done == (3 * blocks.BLOCK) << blocks.FLAG_BITS
+    assert np.array_equal(left, np.append(np.arange(3 * blocks.BLOCK), 3 * blocks.BLOCK))
+    assert set(bits.add(a, a, BRAIN)[0].tolist()) == {BRAIN.nan_code}
 
 
 def test_which_rules_are_served() -> None:
@@ -324,11 +348,13 @@ def test_which_rules_are_served() -> None:
 
     for fmt, operation in itertools.product((HALF, BRAIN, FORMATS[3], FORMATS[8]), ("add", "mul", "convert")):
         assert served(fmt, operation)
-    assert served(BRAIN, "add", ftz=True)
-    assert not served(HALF, "add", ftz=True)  # ordinary halves add up to tiny ones
-    assert served(HALF, "mul", daz=True)
+    for fmt, operation in itertools.product((HALF, BRAIN), ("add", "mul", "div", "sqrt", "fma", "convert")):
+        assert served(fmt, operation, ftz=True)
+        assert served(fmt, operation, daz=True)
     assert not served(FORMATS[9], "mul")  # products of 26 bits
-    assert not served(ROSTER["float32"], "add")
+    assert served(ROSTER["float32"], "add")
+    assert not served(ROSTER["float32"], "convert")
+    assert not served(Format("e8m20", exponent_bits=8, mantissa_bits=20), "add")
     assert not served(ROSTER["float8_e8m0fnu"], "convert")
 
 

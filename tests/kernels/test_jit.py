@@ -277,8 +277,8 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import batches, blocks, counted_lines, dots, drawn_conversions, drawn_singles, fast
-from softfloat.kernels import gathered, loops, paired, singles, stacked, tiles
+from softfloat.kernels import batches, blocks, counted_lines, dots, fast
+from softfloat.kernels import gathered, loops, paired, stacked, tiles
 from softfloat.kernels.sums import calls
 
 made = [
@@ -286,17 +286,17 @@ made = [
     loops.elementwise_drawn("round_to_integral", True, True),
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
     loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),
-    fast.elementwise("half", "fma", True), fast.odd_singles(),
-    drawn_conversions.convert_drawn("narrow", True), drawn_conversions.convert_drawn("narrow", True, True),
+    fast.odd_singles(), fast.half_folding("add"),
     dots.contraction(True, True), dots.contraction(False, True), dots.contraction(False, None), dots.extent(), tiles.spans(),
     paired.settle(np.float32), calls.launch(), batches.batch(("half", "bfloat16"), True),
     gathered.gather("half", np.float32),
     gathered.gather("half", np.uint16),
     counted_lines.told(np.float32),
     stacked.laid_out("half", np.float32, 1, True), stacked.laid_out("half", np.float32, 1, False),
-    blocks.elementwise("half", "add", "selected", False, True), blocks.half_nearest("add", False),
-    singles.elementwise("div", "to_odd", True),
-    drawn_singles.elementwise_drawn("add", True),
+    blocks.elementwise("half", "fma", "selected", True, True), blocks.elementwise("cpu", "add", "nearest", False, False),
+    blocks.elementwise("odd", "convert", "stochastic", True, False),
+    blocks.elementwise("single", "div", "to_odd", False, False),
+    blocks.elementwise("single", "add", "stochastic", False, False),
 ]
 codegen = cpu_target.target_context.codegen()
 for loop in made:

@@ -1,0 +1,262 @@
+"""What `blocks` knows of a format, a rule and an operation, and which operands it serves: ordinary ones.
+
+These are numbers, none near the ends of what float32 carries: no result, error or quotient of them is subnormal there.
+`ordinary` makes the numbers of a format, a rule and an operation, or says that there are none.
+"""
+
+from fractions import Fraction
+from math import ceil, frexp
+from typing import NamedTuple
+
+from .fast import INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS
+from .jit import cut, fixed_tuple, kernel
+from .spec import CARRIER32, NanEncoding, Rounding, count_fields, emin, format_spec, target, thresholds
+
+
+class Ordinary(NamedTuple):
+    """What the loops know of a format, a rule and an operation."""
+
+    magnitude_mask: int
+    look_mask: int  # what of an operand is looked at: its magnitude; of roots the sign, too
+    least: int  # ordinary operands are zero, or have a magnitude from this one
+    most: int  # to this one
+    divisor: int  # 0 where the second operand must not be zero, else 1
+    harmless: int  # a second operand with which zero raises nothing
+    lone_nan: int
+    shift: int
+    rebias: int
+    hidden: int
+    sign_shift: int
+    dropped_bits: int
+    dropped_mask: int
+    up_positive_even: int  # added to the dropped bits, carries where they reach the threshold
+    up_positive_odd: int
+    up_negative_even: int
+    up_negative_odd: int
+    code_rebias: int
+    lowest_bits: int  # of the smallest normal number
+    unserved: int  # results below it that are not zero are left to another loop
+    largest: int
+    largest_bits: int
+    sign: int
+    flip: int  # the sign bit for differences, which are sums of a and -b
+    zero_sign: int
+    downward_sign: int  # of an exact zero sum
+    tiny_positive: int  # bits below them are tiny
+    tiny_negative: int
+    overflow_positive: int
+    overflow_negative: int
+    overflow_flags: int
+    away_positive: int  # 1 where a mode goes to the larger magnitude, whatever is dropped
+    away_negative: int
+    toward_positive: int  # 1 where it goes to the lesser one first
+    toward_negative: int
+    to_odd: int
+    ties_positive: int  # 1 where ties go to the larger magnitude, -1 to the lesser one, 0 to the even one
+    ties_negative: int
+    above_largest: int  # bits of the power of two that follows the largest number's
+    random_right: int  # how far 16 random bits move to end right below the last kept bit
+    random_left: int
+    hanging: int  # dropped bits above it could still carry, were there more random bits
+    taken: int  # of a random number that takes up whatever is not exact, all dropped bits; else 0
+    smallest: float
+
+
+INTEGERS, FLOATS = count_fields(Ordinary)
+
+
+@kernel
+def ordinary_of(integers, floats):
+    """The numbers in two arrays."""
+    return Ordinary(*(fixed_tuple(integers, INTEGERS) + fixed_tuple(floats, FLOATS)))
+
+
+WIDEST = {"add": 14, "sub": 14, "mul": 11, "div": 11, "sqrt": 21, "fma": 11, "convert": 21}
+"""Operation -> the most fraction bits that a format may have: fl(x op y) and its error are exact, with two bits to spare."""
+
+SINGLE = format_spec(8, 23, 127, True, NanEncoding.IEEE, True, True, True, True)
+"""float32, whose arithmetic is the carrier's own."""
+
+USUAL = -12
+"""Where only larger powers of two would be ordinary, hardly any block is."""
+
+LIFTED_FROM = -79
+"""From this smallest normal exponent on, what `blocks.lifted` cuts off a float32 is not subnormal."""
+
+QUOTIENTS, ROOTS, FACTORS = 50, -80, 62
+"""Exponents up to which, and down to less which, operands of a quotient are ordinary; down to which that of a root is; up to which factors
+are whose product is added."""
+
+
+def lowest_exponent(fmt, operation):
+    """Powers of two from that of this exponent on are ordinary, and what lies between them."""
+    m, last = fmt.mantissa_bits, 1 - CARRIER32.bias
+    wanted = {
+        "mul": last // 2 + m + 1,  # the last bit of a product is a normal number of float32
+        "fma": last // 2 + m + 1,
+        "div": -QUOTIENTS,
+        "sqrt": ROOTS,
+    }.get(operation, last + m)  # the last bits of both are
+    return max(emin(fmt) - m, wanted)
+
+
+def code_of_power(fmt, exponent):
+    """The code of a power of two."""
+    normal = exponent - emin(fmt)
+    return (normal + 1) << fmt.mantissa_bits if normal >= 0 else 1 << (normal + fmt.mantissa_bits)
+
+
+def greatest(fmt, operation, plain):
+    """The code of the greatest ordinary number: of sums that are `plain`, one not above half the largest."""
+    if plain:
+        return fmt.largest - (1 << fmt.mantissa_bits) if fmt.largest >> fmt.mantissa_bits > 1 else fmt.largest >> 1
+    top = {"div": QUOTIENTS, "fma": FACTORS, "add": CARRIER32.bias - 1}.get(operation)
+    return fmt.largest if top is None else min(fmt.largest, code_of_power(fmt, max(top, emin(fmt))))
+
+
+def carrying(threshold, dropped):
+    """What carries where dropped bits reach a threshold."""
+    return (1 << dropped) - ceil(threshold * 2**dropped) if threshold <= 1 else 0
+
+
+def tying(even, odd):
+    """Where thresholds send ties: of one half, and just above it."""
+    return (even <= 0.5) - (odd > 0.5) if 0.5 <= odd < 1 else 0
+
+
+def bits_from(limit):
+    """The bits of the least float32 that is not below a positive number; on integers, as a host may flush subnormals."""
+    exponent = max(frexp(limit)[1] - 1, 1 - CARRIER32.bias)
+    units = ceil(Fraction(limit) / Fraction(2) ** (exponent - CARRIER32.fraction_bits))
+    return units + ((exponent + CARRIER32.bias - 1) << CARRIER32.fraction_bits)
+
+
+def lifts(fmt):
+    """Whether results below the format's normal range are normal numbers of float32."""
+    return emin(fmt) > 1 - CARRIER32.bias
+
+
+def flushes(fmt, rule):
+    """Whether results below the normal range are no numbers of the format."""
+    return rule.ftz or not fmt.subnormals
+
+
+def _operands(fmt, rule, operation):
+    """(least, most) codes of ordinary operands, if there are any."""
+    if operation == "convert" or fmt == SINGLE:
+        return int(SMALLEST_BITS) if rule.daz or fmt == SINGLE else 1, int(INFINITE_BITS) - 1
+    exponent = lowest_exponent(fmt, operation)
+    if exponent > max(USUAL, emin(fmt) - fmt.mantissa_bits):
+        return None
+    reads_normal = rule.daz or not fmt.subnormals
+    least = max(code_of_power(fmt, exponent), 1 << fmt.mantissa_bits if reads_normal else 1)
+    most = greatest(fmt, operation, operation == "add" and not flushes(fmt, rule))
+    return (least, most) if least <= most else None
+
+
+def ordinary(fmt, rule, operation):
+    """The numbers; None where no loop serves. `convert` is from float32, other operations are from `fmt`."""
+    name, lowest, m = "add" if operation == "sub" else operation, emin(fmt), fmt.mantissa_bits
+    top, single = (fmt.largest >> m) - fmt.bias, fmt == SINGLE and operation != "convert"
+    carried = 1 <= m <= WIDEST[name] and 1 - CARRIER32.bias <= lowest and top <= CARRIER32.bias
+    if not ((carried or single) and fmt.signed and fmt.zero and rule.restated):
+        return None
+    if operation == "convert" and lifts(fmt) and lowest < LIFTED_FROM:
+        return None
+    operands = _operands(fmt, rule, name)
+    if operands is None:
+        return None
+    least, most = operands
+    into = target(fmt, rule, CARRIER32)
+    dropped = CARRIER32.fraction_bits - m
+    positive, negative = (thresholds(rule.rounding, side, CARRIER32) for side in (False, True))
+    most_dropped, either = (1 << dropped) - 1, rule.rounding is Rounding.UP_OR_DOWN
+    biases = [carrying(x, dropped) for x in (*positive, *negative)]
+    mask = int(MAGNITUDE) if operation == "convert" else (1 << (fmt.width - 1)) - 1
+    lowest_bits = (CARRIER32.bias + lowest) << CARRIER32.fraction_bits
+    return Ordinary(
+        magnitude_mask=mask,
+        look_mask=-1 if operation == "sqrt" else mask,
+        least=least,
+        most=most,
+        divisor=0 if operation == "div" else 1,
+        harmless=most if operation == "div" else 0,
+        lone_nan=-1 if operation == "convert" else fmt.lone_nan,
+        shift=dropped,
+        rebias=(CARRIER32.bias - 1 + lowest) << CARRIER32.fraction_bits,
+        hidden=1 << m,
+        sign_shift=32 - fmt.width,
+        dropped_bits=dropped,
+        dropped_mask=most_dropped,
+        up_positive_even=biases[0],
+        up_positive_odd=biases[1],
+        up_negative_even=biases[2],
+        up_negative_odd=biases[3],
+        code_rebias=(CARRIER32.bias - 1 + lowest) << m,
+        lowest_bits=lowest_bits,
+        unserved=lowest_bits if flushes(fmt, rule) else 0,
+        largest=fmt.largest,
+        largest_bits=(fmt.largest + ((CARRIER32.bias - 1 + lowest) << m)) << dropped,
+        sign=into.sign,
+        flip=into.sign if operation == "sub" else 0,
+        zero_sign=into.zero_sign,
+        downward_sign=into.zero_sign if rule.rounding is Rounding.TOWARD_NEGATIVE else 0,
+        tiny_positive=bits_from(into.tiny_positive),
+        tiny_negative=bits_from(into.tiny_negative),
+        overflow_positive=into.overflow_positive,
+        overflow_negative=into.overflow_negative,
+        overflow_flags=into.overflow_flags,
+        away_positive=int(min(biases[:2]) == most_dropped),
+        away_negative=int(min(biases[2:]) == most_dropped),
+        toward_positive=int(biases[1] == 0),
+        toward_negative=int(biases[3] == 0),
+        to_odd=int(rule.rounding is Rounding.TO_ODD),
+        ties_positive=tying(*positive),
+        ties_negative=tying(*negative),
+        above_largest=(top + 1 + CARRIER32.bias) << CARRIER32.fraction_bits,
+        random_right=max(16 - dropped, 0),
+        random_left=max(dropped - 16, 0),
+        hanging=(1 << dropped) - (0 if either else 1 << max(dropped - 16, 0)),
+        taken=most_dropped if either else 0,
+        smallest=2.0**lowest,
+    )
+
+
+# -- looks -------------------------------------------------------------------------------------------------------------
+
+
+@kernel
+def all_ordinary(codes, zero, numbers):
+    """Whether all operands are. Zero, less one, is the largest of codes; `zero` is 0 where it is not ordinary."""
+    like = codes[0]
+    mask, unit, lone = cut(numbers.look_mask, like), cut(zero, like), cut(numbers.lone_nan, like)
+    most, least, nearest = cut(0, like), cut(-1, like), cut(-1, like)
+    for i in range(codes.size):
+        most = max(most, cut(codes[i] & mask, like))
+    if numbers.least > zero:
+        for i in range(codes.size):
+            least = min(least, cut(cut(codes[i] & mask, like) - unit, like))
+    if numbers.lone_nan > NONE:
+        for i in range(codes.size):
+            nearest = min(nearest, cut(codes[i] ^ lone, like))
+    return (most <= cut(numbers.most, like)) & (least >= cut(numbers.least - zero, like)) & (nearest != cut(0, like))
+
+
+@kernel
+def is_calm(codes, numbers):
+    """Whether no float32 is tiny in the format that it becomes, or beyond it; zero, less one, is the largest of them."""
+    most, least, one = cut(0, codes[0]), cut(-1, codes[0]), cut(1, codes[0])
+    for i in range(codes.size):
+        magnitude = cut(codes[i] & MAGNITUDE, one)
+        most = max(most, magnitude)
+        least = min(least, cut(magnitude - one, one))
+    return (least >= cut(numbers.lowest_bits - 1, one)) & (most <= cut(numbers.largest_bits, one))
+
+
+@kernel
+def is_ordinary(code, zero, numbers):
+    """Whether one is."""
+    magnitude = cut(code & cut(numbers.look_mask, code), code)
+    within = cut(magnitude - cut(zero, code), code) >= cut(numbers.least - zero, code)
+    is_nan = (numbers.lone_nan > NONE) & (code == cut(numbers.lone_nan, code))
+    return within & (magnitude <= cut(numbers.most, code)) & (not is_nan)
