@@ -17,11 +17,10 @@ Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; 
 last one sticky. Stochastic rounding may hang on what the sticky bit stands for: `sticky` sees to that, by its choice of
 the random number.
 
-Faster ways restate these roundings, each held against them by tests: in `fast` the half_, bfloat16_ and narrow_
-functions; in `drawn_conversions` those of its table DRAWN; in `blocks` the carried_ and half_ functions and what
-`elementwise_drawn` adds; in `values` all of it, from float to float; in `singles` those of TO_SINGLE; in `steps`
-ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and the steps in which the CPU rounds (exact_step); in `one_by_one`
-rounded_single, drawn_single and either.
+Faster ways restate these roundings, each held against them by tests: in `elements` the carried_ functions and what
+`stochastic` adds, in `halves` those of MODES, in `singles` those of TO_SINGLE; in `fast` the half_, bfloat16_ and narrow_
+functions; in `values` all of it, from float to float; in `steps` ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and
+the steps in which the CPU rounds (exact_step); in `one_by_one` rounded_single, drawn_single and either.
 """
 
 import numpy as np

@@ -143,12 +143,12 @@ def test_arithmetic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str
         columns = taken(operation, calm(fmt, numbers, seed), fmt)
         kept = not (options.get("ftz") or not fmt.subnormals)
         call = getattr(bits, operation)
-        hold(monkeypatch, lambda o=how, c=columns, **k: call(*c, fmt, **o, **k), served=kept)
+        hold(monkeypatch, lambda o=how, c=columns, call=call, **k: call(*c, fmt, **o, **k), served=kept)
         if seed % 5 == 0:
             columns = taken(operation, operands(fmt, COUNT, 3, seed), fmt)
             for column, ordinary_ones in zip(columns, calm(fmt, numbers, seed, 2 * blocks.BLOCK), strict=False):
                 column[: 2 * blocks.BLOCK] = ordinary_ones
-            hold(monkeypatch, lambda o=how, c=columns, **k: call(*c, fmt, **o, **k))
+            hold(monkeypatch, lambda o=how, c=columns, call=call, **k: call(*c, fmt, **o, **k))
     assert (served >= 2 * len(MODES)) == (fmt.mantissa_bits <= ordinary.WIDEST[operation])
 
 
