@@ -79,17 +79,11 @@ def raised_bits(high, low, count):
 
 
 @kernel
-def leading(high, low):
-    """Zeros before the first bit, of a number that is not 0."""
-    return leading_zeros(high) if high != ZERO else leading_zeros(low) + 64
-
-
-@kernel
 def finite(negative, exponent, high, low):
     """A number whose bit of weight 2^exponent is the topmost of 128, set or not."""
     if (high | low) == ZERO:
         return FINITE, negative, np.int64(0), ZERO, ZERO
-    count = leading(high, low)
+    count = leading_zeros(high) if high != ZERO else leading_zeros(low) + 64
     high, low = raised_bits(high, low, count)
     return FINITE, negative, np.int64(exponent) - count, high, low
 
@@ -98,14 +92,6 @@ def finite(negative, exponent, high, low):
 def special(kind, negative):
     """An infinity or NaN."""
     return kind, negative, np.int64(0), ZERO, ZERO
-
-
-@kernel
-def exceeds(x, y):
-    """|x| > |y|, both finite and not 0."""
-    if x[2] != y[2]:
-        return x[2] > y[2]
-    return x[3] > y[3] if x[3] != y[3] else x[4] > y[4]
 
 
 # -- codes ---------------------------------------------------------------------------------------------------------------
@@ -212,12 +198,6 @@ def rounded(x, random, width, target):
 
 
 @kernel
-def negated(x):
-    """-x."""
-    return x[0], not x[1], x[2], x[3], x[4]
-
-
-@kernel
 def identity(x, y, target):
     """x itself: a conversion."""
     return x
@@ -236,7 +216,7 @@ def summed(x, y, target):
         if y[3] != ZERO:
             return y
         return finite((x[1] or y[1]) if target.downward != 0 else (x[1] and y[1]), 0, ZERO, ZERO)
-    if exceeds(y, x):
+    if y[2] > x[2] or (y[2] == x[2] and (y[3] > x[3] or (y[3] == x[3] and y[4] > x[4]))):
         x, y = y, x
     high, low = lowered(x[3], x[4], 1)  # room for a carry
     other, rest = lowered(y[3], y[4], x[2] - y[2] + 1)
@@ -254,7 +234,7 @@ def summed(x, y, target):
 @kernel
 def difference(x, y, target):
     """x - y."""
-    return summed(x, negated(y), target)
+    return summed(x, (y[0], not y[1], y[2], y[3], y[4]), target)
 
 
 @kernel

@@ -138,11 +138,8 @@ def run(
 ) -> None:
     """One grid of outputs, or many: k steps, each of one operation or two. `cumulative` sums that are not in order are found one by one."""
     how = planned.accumulator
-    asked = {
-        "scales of operands": problem.scales is not None,
-        "a segment alone": bool(planned.begun) or planned.apart > 1,
-    }
-    check_served(how, " and ".join(name for name, one in asked.items() if one))
+    segment = "a segment alone" * (bool(planned.begun) or planned.apart > 1)
+    check_served(how, segment if problem.scales is None else "scales of operands")
     a, b = (
         widened(x, fmt, rule.daz)
         for x, fmt, rule in zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)

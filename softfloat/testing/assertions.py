@@ -54,7 +54,7 @@ def ulp_distance(a: Any, b: Any, fmt: Format | str) -> Any:
     """
     fmt = check_format(fmt, wide=True)
     nan_a, nan_b = bits.isnan(a, fmt), bits.isnan(b, fmt)
-    kind: type = object if fmt.bits > 63 else np.int64
+    kind: Any = object if fmt.bits > 63 else np.int64
     first, second = (order(x, fmt).astype(kind) for x in (a, b))
     steps = np.asarray(abs(first - second), kind)
     found = np.where(nan_a & nan_b, 0, np.where(nan_a | nan_b, -1, steps))
