@@ -5,7 +5,8 @@ shorter format drops, what the cut lost, and in stochastic rounding the fraction
 the CPU's result is the one.
 
 A block is left to `wide` if an operand or a result is not ordinary, or a rounding hangs on random bits after the first 16. Ordinary are
-numbers whose errors cannot leave the range, and operands that are zero; no result that is zero, tiny or too large.
+numbers whose errors cannot leave the range, and operands that are zero; no result that is zero, tiny or too large. Errors of products
+and quotients take a fused multiply-add: CPUs without one leave these operations to `wide`.
 """
 
 from functools import cache
