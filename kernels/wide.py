@@ -79,17 +79,11 @@ def raised_bits(high, low, count):
 
 
 @kernel
-def leading(high, low):
-    """Zeros before the first bit, of a number that is not 0."""
-    return leading_zeros(high) if high != ZERO else leading_zeros(low) + 64
-
-
-@kernel
 def finite(negative, exponent, high, low):
     """A number whose bit of weight 2^exponent is the topmost of 128, set or not."""
     if (high | low) == ZERO:
         return FINITE, negative, np.int64(0), ZERO, ZERO
-    count = leading(high, low)
+    count = leading_zeros(high) if high != ZERO else leading_zeros(low) + 64
     high, low = raised_bits(high, low, count)
     return FINITE, negative, np.int64(exponent) - count, high, low
 
@@ -98,14 +92,6 @@ def finite(negative, exponent, high, low):
 def special(kind, negative):
     """An infinity or NaN."""
     return kind, negative, np.int64(0), ZERO, ZERO
-
-
-@kernel
-def exceeds(x, y):
-    """|x| > |y|, both finite and not 0."""
-    if x[2] != y[2]:
-        return x[2] > y[2]
-    return x[3] > y[3] if x[3] != y[3] else x[4] > y[4]
 
 
 # -- codes ---------------------------------------------------------------------------------------------------------------
@@ -160,16 +146,9 @@ def takes_up(odd, high, low, negative, random, width, target):
 @kernel
 def split(high, low, count):
     """A number of 128 bits of which `count`, from 64 on, are a fraction: the integer, and the fraction at the top of 128 bits."""
-    if count > 128:
-        high, low = lowered(high, low, count - 128)
-        return ZERO, high, low
-    if count == 128:
-        return ZERO, high, low
-    if count == 64:
-        return high, low, ZERO
-    whole = high >> np.uint64(count - 64)
-    high, low = raised_bits(high, low, 128 - count)
-    return whole, high, low
+    if count >= 128:
+        return ZERO, *lowered(high, low, count - 128)
+    return high >> np.uint64(count - 64), *raised_bits(high, low, 128 - count)
 
 
 @kernel
@@ -215,24 +194,18 @@ def rounded(x, random, width, target):
     return code, flags
 
 
-# -- operations: (number, flags of the operation itself) --------------------------------------------------------------------
+# -- operations: a number, or (number, flags of the operation itself) --------------------------------------------------------
 
 
 @kernel
-def negated(x):
-    """-x."""
-    return x[0], not x[1], x[2], x[3], x[4]
-
-
-@kernel
-def identity(x, y, z, extra, random, width, target):
+def identity(x, y, target):
     """x itself: a conversion."""
-    return x, target.none
+    return x
 
 
 @kernel
 def summed(x, y, target):
-    """x + y."""
+    """x + y, of operands whose last bits are not sticky."""
     if x[0] != FINITE or y[0] != FINITE:
         if x[0] == NOT_A_NUMBER or y[0] == NOT_A_NUMBER or (x[0] == y[0] and x[1] != y[1]):
             return special(NOT_A_NUMBER, False)
@@ -243,41 +216,29 @@ def summed(x, y, target):
         if y[3] != ZERO:
             return y
         return finite((x[1] or y[1]) if target.downward != 0 else (x[1] and y[1]), 0, ZERO, ZERO)
-    if exceeds(y, x):
+    if y[2] > x[2] or (y[2] == x[2] and (y[3] > x[3] or (y[3] == x[3] and y[4] > x[4]))):
         x, y = y, x
-    _, negative, exponent, high, low = x
-    other, rest = lowered(y[3], y[4], exponent - y[2])
+    high, low = lowered(x[3], x[4], 1)  # room for a carry
+    other, rest = lowered(y[3], y[4], x[2] - y[2] + 1)
     if x[1] == y[1]:
         total = low + rest
-        carried = ONE if total < low else ZERO
-        upper = high + other
-        above = upper < high
-        upper = upper + carried
-        if above or (carried != ZERO and upper == ZERO):
-            upper, total = lowered(upper, total, 1)
-            return FINITE, negative, exponent + 1, upper | TOP, total
-        return FINITE, negative, exponent, upper, total
-    total = low - rest
-    upper = high - other - (ONE if rest > low else ZERO)
-    if (upper | total) == ZERO:
-        return finite(target.downward != 0, 0, ZERO, ZERO)
-    return finite(negative, exponent, upper, total)
+        upper = high + other + (ONE if total < low else ZERO)
+    else:
+        total = low - rest
+        upper = high - other - (ONE if rest > low else ZERO)
+        if (upper | total) == ZERO:
+            return finite(target.downward != 0, 0, ZERO, ZERO)
+    return finite(x[1], x[2] + 1, upper, total)
 
 
 @kernel
-def add(x, y, z, extra, random, width, target):
-    """x + y."""
-    return summed(x, y, target), target.none
-
-
-@kernel
-def sub(x, y, z, extra, random, width, target):
+def difference(x, y, target):
     """x - y."""
-    return summed(x, negated(y), target), target.none
+    return summed(x, (y[0], not y[1], y[2], y[3], y[4]), target)
 
 
 @kernel
-def product(x, y):
+def product(x, y, target):
     """x * y: exact."""
     negative = x[1] != y[1]
     if x[0] != FINITE or y[0] != FINITE:
@@ -290,15 +251,9 @@ def product(x, y):
 
 
 @kernel
-def mul(x, y, z, extra, random, width, target):
-    """x * y."""
-    return product(x, y), target.none
-
-
-@kernel
 def fma(x, y, z, extra, random, width, target):
     """x * y + z."""
-    xy = product(x, y)
+    xy = product(x, y, target)
     invalid = (xy[0] == NOT_A_NUMBER) & (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER)
     return summed(xy, z, target), target.product_invalid if invalid else target.none
 
@@ -318,17 +273,13 @@ def quotient(x, y):
     if a < b:
         a = a << ONE
         exponent = exponent - 1
-    high, rest = ONE, a - b
-    for _ in range(5):
-        found, rest = digit(rest, b, 11)
-        high = (high << np.uint64(11)) | found
-    found, rest = digit(rest, b, 8)
-    high, low = (high << np.uint64(8)) | found, ZERO
-    for _ in range(5):
-        found, rest = digit(rest, b, 11)
-        low = (low << np.uint64(11)) | found
-    found, rest = digit(rest, b, 9)
-    return exponent, high, (low << np.uint64(9)) | found, rest
+    high, low, rest = ZERO, ONE, a - b
+    for n in range(12):
+        count = 11 if n < 11 else 6
+        found, rest = digit(rest, b, count)
+        high, low = raised_bits(high, low, count)
+        low = low | found
+    return exponent, high, low, rest
 
 
 @kernel
@@ -370,27 +321,19 @@ def sqrt(x, y, z, extra, random, width, target):
         return x, target.none
     odd = x[2] & 1
     radicand = x[3] if odd else x[3] >> ONE
-    root, rest = ZERO, ZERO
-    for _ in range(57):
-        rest = (rest << np.uint64(2)) | (radicand >> np.uint64(62))
+    high, low, above, rest = ZERO, ZERO, ZERO, ZERO
+    bits = 57 if target.stochastic == 0 else 110
+    for _ in range(bits):
+        above, rest = raised_bits(above, rest, 2)
+        rest = rest | (radicand >> np.uint64(62))
         radicand = radicand << np.uint64(2)
-        trial = (root << np.uint64(2)) | ONE
-        root = root << ONE
-        if rest >= trial:
+        trial_high, trial = raised_bits(high, low, 2)
+        trial = trial | ONE
+        high, low = raised_bits(high, low, 1)
+        if above > trial_high or (above == trial_high and rest >= trial):
+            above = above - trial_high - (ONE if trial > rest else ZERO)
             rest = rest - trial
-            root = root | ONE
-    high, low, above, bits = ZERO, root, ZERO, 57
-    if target.stochastic != 0:
-        bits = 110
-        for _ in range(53):
-            above, rest = raised_bits(above, rest, 2)
-            trial_high, trial = raised_bits(high, low, 2)
-            trial = trial | ONE
-            high, low = raised_bits(high, low, 1)
-            if above > trial_high or (above == trial_high and rest >= trial):
-                above = above - trial_high - (ONE if trial > rest else ZERO)
-                rest = rest - trial
-                low = low | ONE
+            low = low | ONE
     high, low = raised_bits(high, low, 128 - bits)
     sticky = ONE if (above | rest) != ZERO else ZERO
     return finite(False, (x[2] - odd) // 2, high, low | sticky), target.none
@@ -418,7 +361,7 @@ def rest_undefined(x, y):
 
 
 @kernel
-def cut_rest(x, y):
+def cut_rest(x, y, target):
     """x - n*y, n the quotient cut to an integer. A zero result has the sign of x."""
     if rest_undefined(x, y):
         return special(NOT_A_NUMBER, False)
@@ -429,36 +372,30 @@ def cut_rest(x, y):
 
 
 @kernel
-def remainder(x, y, z, extra, random, width, target):
+def remainder(x, y, target):
     """IEEE remainder: n the integer nearest the quotient, ties to even. A zero result has the sign of x."""
     if rest_undefined(x, y):
-        return special(NOT_A_NUMBER, False), target.none
+        return special(NOT_A_NUMBER, False)
     if y[0] == INFINITE or x[3] == ZERO or x[2] < y[2] - 1:
-        return x, target.none
+        return x
     rest, last, divisor, exponent = long_rest(x, y)
     negative = x[1]
     if rest + rest > divisor or (rest + rest == divisor and last != ZERO):
         rest, negative = divisor - rest, not negative
-    return finite(negative if rest != ZERO else x[1], exponent, rest << SPARE, ZERO), target.none
+    return finite(negative if rest != ZERO else x[1], exponent, rest << SPARE, ZERO)
 
 
 @kernel
-def fmod(x, y, z, extra, random, width, target):
-    """`cut_rest`."""
-    return cut_rest(x, y), target.none
-
-
-@kernel
-def modulo(x, y, z, extra, random, width, target):
-    """x - floor(x/y)*y: `fmod`, plus y where the signs differ. A zero result has the sign of y."""
-    rest = cut_rest(x, y)
+def modulo(x, y, target):
+    """x - floor(x/y)*y: `cut_rest`, plus y where the signs differ. A zero result has the sign of y."""
+    rest = cut_rest(x, y, target)
     if rest[0] == NOT_A_NUMBER:
-        return rest, target.none
+        return rest
     if rest[3] == ZERO:
-        return finite(y[1], 0, ZERO, ZERO), target.none
+        return finite(y[1], 0, ZERO, ZERO)
     if x[1] == y[1]:
-        return rest, target.none
-    return y if y[0] == INFINITE else summed(rest, y, target), target.none
+        return rest
+    return y if y[0] == INFINITE else summed(rest, y, target)
 
 
 @kernel
@@ -471,32 +408,18 @@ def floor_divide(x, y, z, extra, random, width, target):
         if y[0] == INFINITE and x[0] == FINITE and x[3] != ZERO and value[1]:
             value = finite(True, 0, TOP, ZERO)
         return value, flags
-    negative = x[1] != y[1]
     exponent, high, low, rest = quotient(x, y)
-    lost = rest != ZERO
-    if exponent < 0:
-        return finite(negative, 0, TOP if negative else ZERO, ZERO), target.none
-    if exponent <= 127:
-        high, low, cut = shifted(high, low, 127 - exponent)
-        if negative and (cut or lost):
-            low = low + ONE
-            high = high + (ONE if low == ZERO else ZERO)
-            if (high | low) == ZERO:
-                return finite(True, 128, TOP, ZERO), target.none
-        return finite(negative, 127, high, low), target.none
-    sticky = ONE if lost else ZERO
-    if negative and lost:
-        short = (
-            y[3] >> SPARE
-        ) - rest  # by how much of the divisor, in units of 2^(exponent - 127), the quotient falls short
-        far = exponent - 127
-        if far < 11 and (short << np.uint64(far)) < (y[3] >> SPARE):
-            low = low + ONE
-            high = high + (ONE if low == ZERO else ZERO)
-            if (high | low) == ZERO:
-                return finite(True, exponent + 1, TOP, ZERO), target.none
-            sticky = ZERO
-    return finite(negative, exponent, high, low | sticky), target.none
+    far, divisor = exponent - 127, y[3] >> SPARE
+    high, low, cut = shifted(high, low, max(-far, 0))
+    unseen = (divisor - ONE) >> np.uint64(
+        min(max(far, 0), 63)
+    )  # the longest rest that is no whole unit of the quotient
+    if x[1] == y[1]:
+        return finite(False, max(exponent, 127), high, low | (ONE if rest > unseen else ZERO)), target.none
+    if cut or (rest != ZERO and divisor - rest <= unseen):
+        low, rest = low + ONE, ZERO
+        high = high + (ONE if low == ZERO else ZERO)  # never full: so many ones no quotient of 53 bits has
+    return finite(True, max(exponent, 127), high, low | (ONE if rest != ZERO else ZERO)), target.none
 
 
 @kernel
@@ -511,16 +434,26 @@ def round_to_integral(x, y, z, extra, random, width, target):
     return value, target.inexact if changed else target.none
 
 
+def unflagged(value):
+    """The operation that raises nothing of its own."""
+
+    @kernel
+    def operate(x, y, z, extra, random, width, target):
+        return value(x, y, target), target.none
+
+    return operate
+
+
 OPERATIONS = {
-    "convert": (identity, 1),
-    "convert_exact": (identity, 1),
-    "add": (add, 2),
-    "sub": (sub, 2),
-    "mul": (mul, 2),
+    "convert": (unflagged(identity), 1),
+    "convert_exact": (unflagged(identity), 1),
+    "add": (unflagged(summed), 2),
+    "sub": (unflagged(difference), 2),
+    "mul": (unflagged(product), 2),
     "div": (div, 2),
-    "remainder": (remainder, 2),
-    "fmod": (fmod, 2),
-    "modulo": (modulo, 2),
+    "remainder": (unflagged(remainder), 2),
+    "fmod": (unflagged(cut_rest), 2),
+    "modulo": (unflagged(modulo), 2),
     "floor_divide": (floor_divide, 2),
     "sqrt": (sqrt, 1),
     "round_to_integral": (round_to_integral, 1),
@@ -545,22 +478,19 @@ def _element(operation):
     def element(code_a, code_b, code_c, extra, random, width, source, target):
         if exact and code_c & 1 == 0:
             x = finite(code_c & 2 != 0, code_c >> 2, np.uint64(code_a), np.uint64(code_b))
-            code_a = target.none
+            code_a = code_b = code_c = target.none
         else:
             x = unpacked(code_a, source)
         y = unpacked(code_b, source) if arity > 1 else x
         z = unpacked(code_c, source) if arity > 2 else x
         value, raised = operate(x, y, z, extra, random, width, target)
         number = (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER) & (z[0] != NOT_A_NUMBER)
-        one, two, three = code_a, code_b if arity > 1 else code_a, code_c if arity > 2 else code_a
-        signals = is_signalling(one, source) | is_signalling(two, source) | is_signalling(three, source)
+        signals = is_signalling(code_a, source) | is_signalling(code_b, source) | is_signalling(code_c, source)
         code, flags = rounded(value, random, width, target)
         if target.propagate != 0 and not number:
-            kept = raised == target.none
-            if arity > 2 and target.addend_first != target.none:
-                kept = kept or is_signalling(three, source)
-                one, two, three = three, one, two
-            if kept:
+            first = arity > 2 and target.addend_first != target.none
+            if raised == target.none or (first and is_signalling(code_c, source)):
+                one, two, three = (code_c, code_a, code_b) if first else (code_a, code_b, code_c)
                 code = propagated(one, two, three, source, target)
         if to_integral and flags == target.invalid and value[0] == FINITE:
             raised = target.none

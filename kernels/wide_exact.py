@@ -8,7 +8,7 @@ import numpy as np
 
 from . import jit
 from .carrier import is_signalling, source_of
-from .jit import kernel
+from .jit import kernel, leading_zeros
 from .rounding import target_of
 from .wide import (
     FINITE,
@@ -18,7 +18,6 @@ from .wide import (
     ONE,
     ZERO,
     finite,
-    leading,
     product,
     raised_bits,
     rounded,
@@ -70,23 +69,16 @@ def taken(digits, downward):
         top = carry(digits)
     if top < 0:
         return finite(downward, 0, ZERO, ZERO)
-    gap = 0
-    high, low, sticky = ZERO, ZERO, np.int64(0)
-    for n in range(5):
-        digit = np.uint64(digits[top - n]) if top >= n else ZERO
-        if n < 2:
-            high = (high << UNSIGNED_DIGIT) | digit
-        elif n < 4:
-            low = (low << UNSIGNED_DIGIT) | digit
-        else:
-            gap = leading(high, low)  # fewer than 32
-            high, low = raised_bits(high, low, gap)
-            low |= digit >> np.uint64(DIGIT - gap)
-            sticky = np.int64(digit) & ((np.int64(1) << (DIGIT - gap)) - 1)
-    for n in range(top - 4):
-        sticky |= digits[n]
-    exponent = (top + 1) * DIGIT - 1 - LOWEST - gap
-    return finite(negative, exponent, high, low | (ONE if sticky != 0 else ZERO))
+    zeros = leading_zeros(np.uint64(digits[top])) - DIGIT
+    high, low, sticky, room = ZERO, ZERO, np.int64(0), 128 + zeros
+    for n in range(top, -1, -1):
+        count = min(room, DIGIT)
+        high, low = raised_bits(high, low, count)
+        low |= np.uint64(digits[n] >> (DIGIT - count))
+        sticky |= digits[n] & ((np.int64(1) << (DIGIT - count)) - 1)
+        room -= count
+    high, low = raised_bits(high, low, room)
+    return finite(negative, (top + 1) * DIGIT - 1 - LOWEST - zeros, high, low | (ONE if sticky != 0 else ZERO))
 
 
 @jit.once
@@ -116,7 +108,7 @@ def _sums(a, b, c, paired, codes, flags, changed, integers, floats, random, widt
             else:
                 code, other = a[row, k], b[column, k]
                 y, z = unpacked(code, source), unpacked(other, source)
-                x = product(y, z)
+                x = product(y, z, target)
                 number = number and y[0] != NOT_A_NUMBER and z[0] != NOT_A_NUMBER
                 signals = signals or is_signalling(code, source) or is_signalling(other, source)
                 invalid = invalid or (x[0] == NOT_A_NUMBER and y[0] != NOT_A_NUMBER and z[0] != NOT_A_NUMBER)

@@ -15,14 +15,13 @@ from numba.core import cgutils
 from . import jit
 from .fast import has_feature
 from .jit import fill_row, kernel, lowered, scratch
-from .vectors import Vector
-from .wide_blocks import FARTHEST, HAS_FUSED, MAGNITUDE, fma, mul, two_sum
+from .vectors import Vector, load
+from .wide_blocks import FARTHEST, MAGNITUDE, fma, product, two_sum
 
 ROWS, LANES, VECTORS = (8, 8, 3) if has_feature("avx512f") else (4, 4, 3)
 COLUMNS = LANES * VECTORS
 AT_ONCE = 256  # turns of a tile whose operands stay in the CPU's first caches
 TILE, PANEL = ROWS * COLUMNS, AT_ONCE * COLUMNS
-SERVES_FUSED = HAS_FUSED
 LEAST, MOST, MOST_BEFORE = 2.0**-FARTHEST, 2.0**FARTHEST, 2.0 ** (2 * FARTHEST)
 """Magnitudes of ordinary operands; and of what sums begin with, down to 1 / MOST_BEFORE."""
 
@@ -45,16 +44,13 @@ def _turns(meet):
             left, right, out = (
                 context.make_array(kind)(context, builder, x) for kind, x in zip((a, b, tile), arguments, strict=False)
             )
-            kind, index = ir.VectorType(ir.DoubleType(), LANES), ir.IntType(64)
-            zeros, undefined = (
-                ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES),
+            index, kind = ir.IntType(64), ir.VectorType(ir.DoubleType(), LANES)
+            undefined, zeros = (
                 ir.Constant(kind, ir.Undefined),
+                ir.Constant(ir.VectorType(ir.IntType(32), LANES), [0] * LANES),
             )
             height, length = cgutils.unpack_tuple(builder, left.shape)
             last = builder.sub(height, index(1))
-
-            def place(pointer, where):
-                return builder.bitcast(builder.gep(pointer, [where]), kind.as_pointer())
 
             def start_of(i):
                 own = builder.add(arguments[3], index(i))
@@ -62,14 +58,13 @@ def _turns(meet):
                 return builder.gep(left.data, [builder.add(builder.mul(own, length), arguments[4])])
 
             rows = [start_of(i) for i in range(ROWS)]
-            own = {(i, v): place(out.data, index(i * COLUMNS + v * LANES)) for i in range(ROWS) for v in range(VECTORS)}
-            held = {cell: cgutils.alloca_once_value(builder, builder.load(x, align=8)) for cell, x in own.items()}
+            cells = {(i, v): index(i * COLUMNS + v * LANES) for i in range(ROWS) for v in range(VECTORS)}
+            sums = {cell: load(builder, out.data, at, kind.element, LANES) for cell, at in cells.items()}
+            held = {cell: cgutils.alloca_once_value(builder, x.value) for cell, x in sums.items()}
             with cgutils.for_range(builder, arguments[5]) as loop:
                 start = builder.mul(loop.index, index(COLUMNS))
-                others = [
-                    Vector(builder, builder.load(place(right.data, builder.add(start, index(v * LANES))), align=8))
-                    for v in range(VECTORS)
-                ]
+                places = [builder.add(start, index(v * LANES)) for v in range(VECTORS)]
+                others = [load(builder, right.data, at, kind.element, LANES) for at in places]
                 for i in range(ROWS):
                     number = builder.load(builder.gep(rows[i], [loop.index]))
                     number = builder.insert_element(undefined, number, ir.IntType(32)(0))
@@ -77,8 +72,9 @@ def _turns(meet):
                     for v, other in enumerate(others):
                         found = meet(factor, other, Vector(builder, builder.load(held[i, v])))
                         builder.store(found.value, held[i, v])
-            for cell, x in own.items():
-                builder.store(builder.load(held[cell]), x, align=8)
+            for cell, at in cells.items():
+                pointer = builder.bitcast(builder.gep(out.data, [at]), kind.as_pointer())
+                builder.store(builder.load(held[cell]), pointer, align=8)
             return context.get_dummy_value()
 
         return types.void(a, b, tile, row, begin, count), codegen
@@ -93,14 +89,15 @@ lowered(rounded_turns)(_turns(lambda x, y, total: total + x * y))
 @kernel
 def fused_error(x, y, total):
     """(x * y + total, a number that is 0 where that is exact)."""
-    return fma(x, y, total)
+    found, error, _ = fma(x, y, total)
+    return found, error
 
 
 @kernel
 def rounded_error(x, y, total):
     """The same, the product rounded before it is added."""
-    product, least = mul(x, y, 0.0)
-    found, error = two_sum(total, product)
+    part, least = product(x, y)
+    found, error = two_sum(total, part)
     return found, abs(error) + abs(least)
 
 

@@ -533,7 +533,7 @@ class Environment:
         beside UNDERFLOW. Conversions between formats know no `fz16`, neither of operands nor of results (FPUnpackCV, FPRoundCV).
         `minimum` and `maximum` are FMIN and FMAX,
         `minimum_number` and `maximum_number` FMINNM and FMAXNM, for which a signalling NaN goes before a number. Reductions by NumPy's
-        names (`np.max`) are NaN if an element is, under `ah` too.
+        names (`np.max`) are these operations on one element after another.
 
         >>> env = Environment.arm("RZ", fz=True)
         >>> env.rounding.name, env.daz, env.ftz, env.tininess.name, env.nan, env.for_format("float16").ftz

@@ -247,7 +247,6 @@ def test_nans_are_quieted_whatever_the_choice(ah: bool) -> None:
         x = softfloat.from_codes([0x7FC00001, 0x3F800000, 0x7F800003], float32)
         assert np.sign(x[:2]).codes.tolist() == [0x7FC00001, 0x3F800000]
         assert np.nextafter(x[:2], x[1::-1]).codes.tolist() == [0x7FC00001] * 2
-        assert np.max(x[:2]).codes == 0x7FC00001
         assert entered.status.flags == 0
         assert np.max(x[2:]).codes == 0x7FC00003
         assert entered.status.flags == INVALID

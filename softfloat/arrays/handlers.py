@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import wraps
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -14,8 +14,8 @@ from softfloat import bits, engine
 from softfloat.arrays.held import FUNCTIONS, wrapped
 from softfloat.arrays.operands import coerced, common_format
 from softfloat.arrays.softarray import SoftArray
-from softfloat.engine import Codes
-from softfloat.environments import current_environment
+from softfloat.engine import Codes, folds
+from softfloat.environments import WATCHES, current_environment
 from softfloat.formats import Format
 from softfloat.status import FloatingPointTrap
 
@@ -209,3 +209,51 @@ def each_within(x: Any) -> Iterable[Any]:
             yield from each_within(item)
     else:
         yield x
+
+
+# -- folds -----------------------------------------------------------------------------------------------------------
+
+
+class Step(NamedTuple):
+    """What a fold does again and again: compute(x, y) makes codes of codes; `operation` is its name in `softfloat.bits`, if it has one."""
+
+    fmt: Format
+    compute: Callable[[Codes, Codes], Codes]
+    operation: str = ""
+
+
+def folded(codes: Codes, step: Step, keep: bool) -> Codes:
+    """An operation along the last axis, one element after the other; with all steps if `keep`."""
+    found = _folded_at_once(codes, step, keep)
+    if found is not None:
+        return found
+    state = codes[..., 0]
+    steps = [state]
+    for k in range(1, codes.shape[-1]):
+        with relocated(lambda index, step: (*index, step) if keep else index, k):
+            state = np.asarray(step.compute(state, codes[..., k]))
+        if keep:
+            steps.append(state)
+    return np.stack(steps, axis=-1) if keep else state
+
+
+def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
+    """The same in one loop; None where that does not serve, random numbers need places, or a trap needs the step's."""
+    env = current_environment()
+    settings = env.settings.for_format(step.fmt.name)
+    shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
+    if env.position is not None or WATCHES or not folds.serves(step.operation, rows, step.fmt, settings):
+        return None
+    streams, trapped = env.streams.take_many(rows.shape[0] - 1), True
+    try:
+        steps, flags = folds.fold(step.operation, rows, step.fmt, settings, streams, keep)
+        raised = int(np.bitwise_or.reduce(flags))
+        trapped = bool(raised & env.traps)  # type: ignore[operator]
+    finally:
+        if trapped:
+            for number in reversed(streams):
+                env.streams.give_back(number)
+    if trapped:
+        return None
+    env.status.add(raised)
+    return steps.T.reshape(codes.shape) if keep else steps.reshape(shape)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,10 +12,12 @@ from softfloat import bits, engine
 from softfloat.arrays.handlers import (
     ABSENT,
     Handler,
+    Step,
     as_soft,
     begun,
     by_lanes,
     each_within,
+    folded,
     implements,
     keeping,
     laid_out,
@@ -28,7 +31,8 @@ from softfloat.arrays.held import FUNCTIONS, evaluated, wrapped
 from softfloat.arrays.operands import coerced, common_format
 from softfloat.arrays.softarray import SoftArray
 from softfloat.bits.comparisons import quieted
-from softfloat.engine import Codes
+from softfloat.engine import Codes, folds
+from softfloat.environments import current_environment
 from softfloat.formats import Format
 
 NAN_RANK = np.int64(1) << 40
@@ -45,21 +49,9 @@ def equal_ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     return np.where(bits.iszero(codes, fmt), 0, ranks(codes, fmt))
 
 
-def _signals(x: SoftArray, found: Codes, name: str) -> Codes:
-    """Elements that were chosen: NaNs quiet, INVALID for signalling ones."""
-    return np.asarray(evaluated(name, quieted, found, x.format))
-
-
-def _extreme(name: str, largest: bool, number: bool) -> Handler:
-    """The greatest or the least element along axes; NaN if there is one, unless `number`."""
-
-    def chosen_of(codes: Codes, fmt: Format) -> Codes:
-        keys = ranks(codes, fmt)
-        nan = keys == NAN_RANK
-        if not largest:
-            keys = -keys
-        keys = np.where(nan, np.iinfo(np.int64).min if number else np.iinfo(np.int64).max, keys)
-        return np.take_along_axis(codes, np.argmax(keys, axis=-1, keepdims=True), axis=-1)[..., 0]
+def _extreme(name: str, operation: str) -> Handler:
+    """The greatest or the least element along axes: the operation on one after another."""
+    largest = folds.EXTREMA[operation][0]
 
     def extreme(
         a: SoftArray, axis: Any = None, out: Any = None, keepdims: Any = False, initial: Any = ABSENT, where: Any = True
@@ -70,25 +62,28 @@ def _extreme(name: str, largest: bool, number: bool) -> Handler:
         codes = begun(codes, initial, a.format, name)
         if not codes.shape[-1]:
             raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
-        if engine.has_nan(codes, a.format):
-            chosen = chosen_of(codes, a.format)
-        else:
-            keys = engine.keys(codes, a.format)
-            chosen = engine.from_keys(keys.max(axis=-1) if largest else keys.min(axis=-1), a.format)
+        fmt = a.format
         with keeping(codes, kept, keepdims):
-            found = _signals(a, chosen, name)
-        return placed(restored(found, kept, keepdims, a.format), out, name)
+            if codes.shape[-1] == 1:
+                found = np.asarray(evaluated(name, quieted, codes[..., 0], fmt))
+            elif folds.ordered(operation, codes, fmt, current_environment().settings.for_format(fmt.name)):
+                keys = engine.keys(codes, fmt)
+                found = engine.from_keys(keys.max(axis=-1) if largest else keys.min(axis=-1), fmt)
+            else:
+                step = Step(fmt, partial(evaluated, name, getattr(bits, operation), fmt=fmt), operation)
+                found = folded(codes, step, False)
+        return placed(restored(found, kept, keepdims, fmt), out, name)
 
     extreme.__name__ = name
     return extreme
 
 
-max_, min_ = _extreme("max", True, False), _extreme("min", False, False)
+max_, min_ = _extreme("max", "maximum"), _extreme("min", "minimum")
 for _handler, _of in (
     (max_, (np.max, np.amax)),
     (min_, (np.min, np.amin)),
-    (_extreme("nanmax", True, True), (np.nanmax,)),
-    (_extreme("nanmin", False, True), (np.nanmin,)),
+    (_extreme("nanmax", "maximum_number"), (np.nanmax,)),
+    (_extreme("nanmin", "minimum_number"), (np.nanmin,)),
 ):
     implements(*_of)(_handler)
 

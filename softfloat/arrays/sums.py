@@ -10,7 +10,7 @@ import operator
 from collections.abc import Callable
 from fractions import Fraction
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +20,13 @@ from softfloat.arrays.creation import full_like, ones_like, zeros_like
 from softfloat.arrays.handlers import (
     ABSENT,
     Handler,
+    Step,
     arranged,
     as_soft,
     begun,
     by_lanes,
     check_dtype,
+    folded,
     implements,
     keeping,
     laid_out,
@@ -32,15 +34,14 @@ from softfloat.arrays.handlers import (
     paired,
     placed,
     refuse,
-    relocated,
     restored,
 )
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import common_format
 from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
-from softfloat.engine import Codes, folds
-from softfloat.environments import WATCHES, current_environment
+from softfloat.engine import Codes
+from softfloat.environments import current_environment
 from softfloat.formats import Format
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
@@ -177,47 +178,6 @@ def _cumulative(function: Handler, start: int) -> Handler:
         return placed(np.concatenate([first, rest], axis), out, function.__name__)
 
     return cumulative
-
-
-class Step(NamedTuple):
-    """What a fold does again and again: compute(x, y) makes codes of codes; `operation` is its name in `softfloat.bits`, if it has one."""
-
-    fmt: Format
-    compute: Callable[[Codes, Codes], Codes]
-    operation: str = ""
-
-
-def folded(codes: Codes, step: Step, keep: bool) -> Codes:
-    """An operation along the last axis, one element after the other; with all steps if `keep`."""
-    found = _folded_at_once(codes, step, keep)
-    if found is not None:
-        return found
-    state = codes[..., 0]
-    steps = [state]
-    for k in range(1, codes.shape[-1]):
-        with relocated(lambda index, step: (*index, step) if keep else index, k):
-            state = np.asarray(step.compute(state, codes[..., k]))
-        if keep:
-            steps.append(state)
-    return np.stack(steps, axis=-1) if keep else state
-
-
-def _folded_at_once(codes: Codes, step: Step, keep: bool) -> Codes | None:
-    """The same in one loop; None where that does not serve, or a trap or random numbers need places."""
-    env = current_environment()
-    settings = env.settings.for_format(step.fmt.name)
-    shape, rows = codes.shape[:-1], codes.reshape(-1, codes.shape[-1]).T
-    if env.placed or WATCHES or not folds.serves(step.operation, rows, step.fmt, settings):
-        return None
-    streams = env.streams.take_many(rows.shape[0] - 1)
-    try:
-        steps, flags = folds.fold(step.operation, rows, step.fmt, settings, streams, keep)
-    except BaseException:
-        for number in reversed(streams):
-            env.streams.give_back(number)
-        raise
-    env.status.add(int(np.bitwise_or.reduce(flags)))
-    return steps.T.reshape(codes.shape) if keep else steps.reshape(shape)
 
 
 def _times(name: str, fmt: Format) -> Step:

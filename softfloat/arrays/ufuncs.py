@@ -427,7 +427,7 @@ REDUCTIONS: dict[np.ufunc, Any] = {
 """NumPy's functions that reductions by a ufunc are."""
 
 
-def _steps(ufunc: np.ufunc, array: Any, method: str) -> sums.Step:
+def _steps(ufunc: np.ufunc, array: Any, method: str) -> handlers.Step:
     """What a ufunc makes of two numbers, for methods that apply it again and again."""
     entry = ENTRIES[ufunc]
     if ufunc in PRODUCTS or ufunc.nin != 2 or entry.results != (CODES,) or entry.integers:
@@ -435,7 +435,7 @@ def _steps(ufunc: np.ufunc, array: Any, method: str) -> sums.Step:
     if not isinstance(array, SoftArray):
         raise TypeError(f"numpy.{ufunc.__name__}.{method} of {type(array).__name__} takes no SoftArray")
     name, fmt = f"{ufunc.__name__}.{method}", array.format
-    return sums.Step(fmt, lambda x, y: entry.compute(name, fmt, x, y), NAMES.get(ufunc, ""))
+    return handlers.Step(fmt, lambda x, y: entry.compute(name, fmt, x, y), NAMES.get(ufunc, ""))
 
 
 def _reduce(
@@ -466,7 +466,7 @@ def _reduce(
     if not codes.shape[-1]:
         raise ValueError(f"numpy.{name} of no elements; accepted: initial=")
     with handlers.keeping(codes, kept, keepdims):
-        found = sums.folded(codes, step, False)
+        found = handlers.folded(codes, step, False)
     return handlers.placed(handlers.restored(found, kept, keepdims, array.format), out, name)
 
 

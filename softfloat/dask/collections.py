@@ -113,7 +113,7 @@ class DaskArray:
     __array_priority__ = 1000
 
     def __init__(self, codes: da.Array, format: Format | str, _flags: Sequence[Delayed] = ()) -> None:
-        self.format = check_format(format, "format")
+        self.format = check_format(format, "format", wide=True)
         if not isinstance(codes, da.Array) or codes.dtype != self.format.dtype:
             found = codes.dtype if isinstance(codes, da.Array) else type(codes).__name__
             raise TypeError(f"codes must be a dask.array of dtype {self.format.dtype}, got {found}")
@@ -214,7 +214,9 @@ class DaskArray:
 
     def astype(self, format: Format | str) -> DaskArray:
         """In another format, each element rounded once."""
-        return applied("astype", "convert", [self.codes], self.format, check_format(format, "format"), [self])
+        return applied(
+            "astype", "convert", [self.codes], self.format, check_format(format, "format", wide=True), [self]
+        )
 
     def sum(self, axis: int | None = None) -> DaskArray:
         """Sums along an axis by the environment's accumulator; see `softfloat.dask.sum`."""
@@ -344,7 +346,7 @@ def from_codes(codes: Any, format: Format | str, chunks: Any = "auto") -> DaskAr
     >>> softfloat.dask.from_codes([0x3C00, 0x4000, 0x4200], "float16", chunks=2)
     DaskArray(float16, shape=(3,), chunks=((2, 1),))
     """
-    fmt = check_format(format, "format")
+    fmt = check_format(format, "format", wide=True)
     if isinstance(codes, da.Array):
         return DaskArray(codes, fmt)
     return DaskArray(da.from_array(check_codes(codes, fmt, "codes"), chunks=chunks), fmt)
@@ -363,14 +365,14 @@ def from_array(x: Any, format: Format | str | None = None, chunks: Any = "auto")
         As `dask.array.from_array` takes them.
     """
     if isinstance(x, SoftArray):
-        if format is not None and check_format(format, "format") != x.format:
+        if format is not None and check_format(format, "format", wide=True) != x.format:
             raise TypeError(
                 f"format must be {x.format} or None for a SoftArray of it; accepted: from_array(x).astype(...)"
             )
         return from_codes(x.codes, x.format, chunks)
     if format is None:
         raise TypeError("format must be given for numbers, got None")
-    fmt = check_format(format, "format")
+    fmt = check_format(format, "format", wide=True)
     _refuse_masks(x, "x")
     numbers = x if isinstance(x, da.Array) else da.from_array(np.asarray(x), chunks=chunks)
     chunks_ = check_chunks(numbers.chunks, "x")

@@ -204,7 +204,7 @@ def conv2d(
         if array.ndim != len(letters):
             raise ValueError(f"{name} must have the axes {', '.join(letters)}, got shape {array.shape}")
     checked, how = geometry.over(x.shape, w.shape), accumulator or accumulator_for(fmt)
-    output, windows = check_format(out_format or fmt, "out_format"), checked.windows
+    output, windows = check_format(out_format or fmt, "out_format", wide=True), checked.windows
     bias = _bias(c, how, checked.groups * checked.outputs)
     w = w.rechunk({i: -1 for i, letter in enumerate(axes.weights) if letter != "O"})
     lengths = dict(zip(axes.data, x.chunks, strict=True))

@@ -44,10 +44,11 @@ def cut_of(name: str, accumulator: Accumulator, lengths: Sequence[int]) -> Cut:
     k = int(np.sum(lengths))
     if len(lengths) == 1:
         return Cut(k, [])
-    if not accumulator.reduction:
+    if not accumulator.reduction or accumulator.wide:
+        other = f"an accumulator with segments, such as accumulators.chunked({lengths[0]}, ...)"
         raise ValueError(
             f"{name} with {accumulator!r} adds along the whole of k={k}, and chunks {tuple(lengths)} cut it: "
-            f"accepted: one chunk along k, by rechunk, or an accumulator with segments, such as accumulators.chunked({lengths[0]}, ...)"
+            f"accepted: one chunk along k, by rechunk, or {other}{', of formats that are not wide' * accumulator.wide}"
         )
     bounds = bits.segments(accumulator, k)
     ends = np.cumsum(lengths)
@@ -235,7 +236,7 @@ def matmul(
         raise ValueError(
             f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., m, k) and (k, n), or (..., k, n) with the same leading axes"
         )
-    how, output = accumulator or accumulator_for(fmt), check_format(out_format or fmt, "out_format")
+    how, output = accumulator or accumulator_for(fmt), check_format(out_format or fmt, "out_format", wide=True)
     lengths = x.chunks[-1] if y.chunks[-2] == x.chunks[-1] else _common(x.chunks[-1], y.chunks[-2])
     x = x.rechunk({x.ndim - 1: lengths})
     y = y.rechunk({y.ndim - 2: lengths})
@@ -268,7 +269,7 @@ def vecdot(
     x, y, fmt = both(a, b, "vecdot")
     if not x.ndim or x.shape != y.shape:
         raise ValueError(f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., k), both the same")
-    how, output = accumulator or accumulator_for(fmt), check_format(out_format or fmt, "out_format")
+    how, output = accumulator or accumulator_for(fmt), check_format(out_format or fmt, "out_format", wide=True)
     y = y.rechunk(x.chunks)
     left, right = parts(x.codes), parts(y.codes)
     operands = [lambda block, k: left[(*block, k)], lambda block, k: right[(*block, k)]]
@@ -305,7 +306,7 @@ def sum(
         raise ValueError(f"axis must be None or an integer from {-x.ndim} to {x.ndim - 1}, got {axis!r}")
     along = int(axis or 0) % x.ndim
     how = accumulator or accumulator_for(x.format, products=False)
-    output, blocks = check_format(out_format or x.format, "out_format"), parts(x.codes)
+    output, blocks = check_format(out_format or x.format, "out_format", wide=True), parts(x.codes)
     chunks = (*x.chunks[:along], *x.chunks[along + 1 :])
     operands = [lambda block, k: blocks[(*block[:along], k, *block[along:])]]
     sums = Sums("sum", x.format, how, output, check_boolean("count", count), (x,))

@@ -250,7 +250,7 @@ def sweep(
     >>> found.elements, found.mismatches
     (65536, 0)
     """
-    formats = tuple(check_format(fmt, "operands") for fmt in operands)
+    formats = tuple(check_format(fmt, "operands", wide=True) for fmt in operands)
     if not formats:
         raise ValueError("operands must be one format or more, got none")
     if not callable(function) or not (expected is None or callable(expected)):

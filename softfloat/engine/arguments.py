@@ -53,12 +53,15 @@ def _as_integers(codes: Any, fmt: Format | Fixed, argument: str) -> Codes:
         array = np.asarray(codes)
     except (OverflowError, ValueError) as error:
         raise TypeError(wanted()) from error
+    dtype, own = array.dtype, not isinstance(codes, np.ndarray)
+    if own and array.size and dtype == np.float64:  # NumPy's for integers on both sides of 2^63
+        array = np.array(codes, object)
     if array.dtype == object:
         integers = all(is_integer(x) for x in array.flat)
     else:
-        integers = array.dtype.kind in "iu" or (array.size == 0 and not isinstance(codes, np.ndarray))
+        integers = dtype.kind in "iu" or (array.size == 0 and own)
     if not integers:
-        raise TypeError(f"{wanted()}, got dtype {array.dtype}; encode() turns numbers into codes")
+        raise TypeError(f"{wanted()}, got dtype {dtype}; encode() turns numbers into codes")
     return array
 
 

@@ -27,7 +27,6 @@ from softfloat.engine.parameters import (
     loops,
     numbers,
     ordinary,
-    packed,
     rule_for,
     singles,
     way_of,
@@ -444,7 +443,7 @@ def _has_wide_blocks(job: Job) -> bool:
         return False
     drawn, known = job.drawn is not None, wide_blocks()
     rule = job.rule if drawn else job.rule._replace(rounding=Rounding.NEAREST_EVEN)
-    modes = ("stochastic",) if drawn else known.ROUNDERS
+    modes = ("stochastic",) if drawn else known.MODES
     return rule.restated and job.rule.rounding.name.lower() in modes and job.operation in known.OPERATIONS
 
 
@@ -453,7 +452,6 @@ def _wide_blocks_work(job: Job) -> Work:
     known, drawn, short = wide_blocks(), job.drawn or NOTHING_DRAWN, job.codes.itemsize < 8
     full = job.fmt.mantissa_bits == FLOAT64.mantissa_bits
     loop = known.elementwise(job.operation, job.rule.rounding.name.lower(), full)
-    operand = packed(CARRIER64, known.operand(job.source, job.operation))[0]
     target = numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
     given = [words(x) for x in job.operands]
     a, b, c = given[0], given[min(1, len(given) - 1)], given[-1]
@@ -463,7 +461,7 @@ def _wide_blocks_work(job: Job) -> Work:
         span = slice(start, stop)
         address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
         spans = a[span], b[span], c[span], codes[span], job.raises[span]
-        found = int(loop(*spans, job.each, operand, *target, *address))
+        found = int(loop(*spans, job.each, job.source.largest, *target, *address))
         done = found >> known.FLAG_BITS
         if short:
             job.codes[start : start + done] = codes[start : start + done]

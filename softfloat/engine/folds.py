@@ -42,6 +42,17 @@ def serves(operation: str, codes: Codes, fmt: Format, settings: Settings) -> boo
     return not settings.rounding.draws or settings.generator == "philox4x32"
 
 
+def ordered(operation: str, codes: Codes, fmt: Format, settings: Settings) -> bool:
+    """Whether a choice among these codes is the order of their numbers, and raises nothing."""
+    return _ordered(operation, codes, fmt, choosing(fmt, settings.daz, settings.ftz, settings.nan))
+
+
+def _ordered(operation: str, codes: Codes, fmt: Format, rule: Rule) -> bool:
+    number, policy = EXTREMA[operation][1], rule.policy
+    own = (policy.number_signalling and rule.ftz) if number else policy.second_operand
+    return not (rule.daz or own or has_nan(codes, fmt))
+
+
 def fold(
     operation: str, codes: Codes, fmt: Format, settings: Settings, streams: Sequence[int], keep: bool
 ) -> tuple[Codes, Codes]:
@@ -90,7 +101,7 @@ def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:
 
 
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
-    if operation in EXTREMA and not rule.daz and not has_nan(codes, fmt):
+    if operation in EXTREMA and _ordered(operation, codes, fmt, rule):
         return _extremes(operation, codes, fmt, keep)
     half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS
     if operation not in EXTREMA and (fmt.wide or codes.shape[1] > (NARROW_HALVES if half else NARROW)):

@@ -31,26 +31,27 @@ class _Number(NamedTuple):
     values: Codes
 
 
+def _in_order(how: Accumulator) -> bool:
+    """Whether each product meets a running sum, its segment's if there are some, one after another."""
+    return not (how.tree or how.chains > 1 or how.compensation or how.block == ALL)
+
+
 def check_served(how: Accumulator, what: str = "") -> None:
     """Refuse accumulators of wide formats that this does not know, and `what` else a call asks for."""
+    whole, levels, pairs = how.block == ALL, how.reduction, how.tree and how.product
     lacks = {
-        "blocks of several products": how.block not in (1, ALL)
-        or how.leaf != 1
-        or (how.block == ALL and bool(how.product)),
+        "blocks of several products": how.block not in (1, ALL) or how.leaf != 1 or (whole and how.product),
         "alignment": how.aligned is not None,
         "sums of blocks": how.block_sum is not None,
         "fixed point": how.fixed is not None,
         "scales": how.scale_exponent != 0,
-        "stores": how.store is not None or any(level.store for level in how.reduction),
-        "several levels of segments": len(how.reduction) > 1,
-        "segments of anything but sums in order": bool(how.reduction)
-        and (how.tree or how.chains > 1 or how.compensation is not None or how.block == ALL),
+        "stores": how.store is not None or any(level.store for level in levels),
+        "several levels of segments": len(levels) > 1,
+        "segments of anything but sums in order": levels and not _in_order(how),
         "an order of products": len(how.order) > 1,
-        "pairs in another format than products": how.tree
-        and how.product is not None
-        and how.product.format != how.running.format,
+        "pairs in another format than products": pairs and pairs.format != how.running.format,
         "rules for zeros": how.keeps_zero_sign or how.unsigned_zeros or how.positive_zeros,
-        what: bool(what),
+        what: what,
     }
     found = [name for name, asked in lacks.items() if asked]
     if found:
@@ -102,25 +103,17 @@ class _Grid:
             codes = np.where(is_nan(codes, site.format), site.format.dtype.type(default), codes)
         return _Number(codes, widened(codes, site.format, site.rule.daz))
 
-    def done(self, number: int, operation: str, *operands: Codes) -> _Number:
-        """An operation on float64 codes of operands, rounded by the stage of that number."""
+    def done(self, number: int, operation: str, *operands: _Number) -> _Number:
+        """An operation, rounded by the stage of that number."""
         site, bits = self.planned.sites[number], self.random(number)
         drawn = Draw(0, 0, site.width, bits) if site.width else None
         rule = site.rule._replace(daz=False, handed_bits=drawn is not None)
-        given = [np.broadcast_to(x, self.shape) for x in operands]
+        given = [np.broadcast_to(x.values, self.shape) for x in operands]
         return self.rounded(number, *elementwise.settled(operation, given, FLOAT64, site.format, rule, drawn))
-
-    def plus(self, x: _Number, y: _Number) -> _Number:
-        """x + y in the running sum's format, which no count knows."""
-        return self.done(dots().RUNNING, "add", x.values, y.values)
-
-    def minus(self, x: _Number, y: _Number) -> _Number:
-        """x - y, likewise."""
-        return self.done(dots().RUNNING, "sub", x.values, y.values)
 
     def added(self, number: int, x: _Number, y: _Number) -> _Number:
         """x + y by a stage, counted."""
-        return self.counted(x, self.done(number, "add", x.values, y.values), y.values << ONE != 0)
+        return self.counted(x, self.done(number, "add", x, y), y.values << ONE != 0)
 
     def counted(self, before: _Number, after: _Number, adds: Codes) -> _Number:
         """A partial, after one more addition is counted; `adds`: whether it added anything but zero."""
@@ -145,11 +138,8 @@ def run(
 ) -> None:
     """One grid of outputs, or many: k steps, each of one operation or two. `cumulative` sums that are not in order are found one by one."""
     how = planned.accumulator
-    asked = {
-        "scales of operands": problem.scales is not None,
-        "a segment alone": bool(planned.begun) or planned.apart > 1,
-    }
-    check_served(how, " and ".join(name for name, one in asked.items() if one))
+    segment = "a segment alone" * (bool(planned.begun) or planned.apart > 1)
+    check_served(how, segment if problem.scales is None else "scales of operands")
     a, b = (
         widened(x, fmt, rule.daz)
         for x, fmt, rule in zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
@@ -170,7 +160,7 @@ def run(
     if not cumulative:
         _deliver(planned, grid, _sum(problem, grid, a, b, total, 0, planned.length), results)
         return
-    in_order = not (how.tree or how.chains > 1 or how.reduction or how.compensation or how.block == ALL)
+    in_order = _in_order(how) and not how.reduction
     for k in range(planned.length):
         if not in_order:
             grid = _Grid(problem, planned, key, stream, shape, False)
@@ -184,23 +174,24 @@ def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, firs
     """A sum onto `total` of products `first` ... `length` - 1, of the first `length` where the order is another than theirs."""
     planned, how, stages = grid.planned, grid.planned.accumulator, dots()
 
-    def factors(k: int) -> tuple[Codes, Codes]:
-        if problem.paired:
-            return a[k], b[k]
-        return a[..., k, np.newaxis], b[..., k, np.newaxis, :]
+    def factors(k: int) -> tuple[_Number, _Number]:
+        x, y = (a[k], b[k]) if problem.paired else (a[..., k, np.newaxis], b[..., k, np.newaxis, :])
+        return _Number(x, x), _Number(y, y)
 
     def product(k: int) -> _Number:
         return grid.done(stages.PRODUCT, "mul", *factors(k))
 
     def met(k: int, x: _Number) -> _Number:
         if how.product is not None:
-            return grid.added(stages.RUNNING, x, product(k))
+            return add(x, product(k))
         one, other = factors(k)
-        found = grid.done(stages.RUNNING, "fma", one, other, x.values)
-        return grid.counted(x, found, (one << ONE != 0) & (other << ONE != 0))
+        found = grid.done(stages.RUNNING, "fma", one, other, x)
+        return grid.counted(x, found, (one.values << ONE != 0) & (other.values << ONE != 0))
 
-    if how.tree:
-        return _in_pairs(length, product, partial(grid.added, stages.RUNNING), total, problem.c is not None)
+    add = partial(grid.added, stages.RUNNING)
+    if how.tree and length:
+        pairs = _in_pairs(0, length, product, add)
+        return pairs if problem.c is None else add(pairs, total)
     if how.compensation is not None:
         return _compensated(how.compensation, length, product, grid, total)
     if how.block == ALL and planned.length > 1:
@@ -213,7 +204,7 @@ def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, firs
         for k in range(length):
             chains[k % how.chains] = met(k, chains[k % how.chains])
         for other in chains[1:] if problem.c is None else [*chains[1:], total]:
-            chains[0] = grid.added(stages.RUNNING, chains[0], other)
+            chains[0] = add(chains[0], other)
         return chains[0]
     chunk = grid.zero()
     for k in range(first, length):
@@ -228,50 +219,41 @@ def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, firs
 
 def _compensated(method: str, length: int, product: Callable[[int], _Number], grid: _Grid, total: _Number) -> _Number:
     """Products added one by one, what is lost made up for: the operations that `Accumulator` lists under `compensation`."""
-    s, e, running = total, grid.zero(), dots().RUNNING
+    s, e = total, grid.zero()
+    plus, minus = (partial(grid.done, dots().RUNNING, name) for name in ("add", "sub"))
+    add = partial(grid.added, dots().RUNNING)
     for k in range(length):
         x = product(k)
         if method == "kahan":
-            y = grid.minus(x, e)
-            t = grid.added(running, s, y)
-            e = grid.minus(grid.minus(t, s), y)
+            y = minus(x, e)
+            t = add(s, y)
+            e = minus(minus(t, s), y)
         elif method == "neumaier":
-            t = grid.added(running, s, x)
+            t = add(s, x)
             first = np.abs(s.values.view(np.float64)) >= np.abs(x.values.view(np.float64))
             u, v = (_Number(*(np.where(first, *z) for z in zip(*pair, strict=True))) for pair in ((s, x), (x, s)))
-            e = grid.plus(e, grid.plus(grid.minus(u, t), v))
+            e = plus(e, plus(minus(u, t), v))
         else:
-            high = grid.plus(s, x)
-            of_x = grid.minus(high, s)
-            of_s = grid.minus(high, of_x)
-            lost_x = grid.minus(x, of_x)
-            low = grid.plus(grid.plus(grid.minus(s, of_s), lost_x), e)
-            t = grid.added(running, high, low)
-            e = grid.minus(low, grid.minus(t, high))
+            high = plus(s, x)
+            of_x = minus(high, s)
+            of_s = minus(high, of_x)
+            lost_x = minus(x, of_x)
+            low = plus(plus(minus(s, of_s), lost_x), e)
+            t = add(high, low)
+            e = minus(low, minus(t, high))
         s = t
-    return grid.plus(s, e) if method == "neumaier" and length else s
+    return plus(s, e) if method == "neumaier" and length else s
 
 
 def _in_pairs(
-    length: int,
-    product: Callable[[int], _Number],
-    add: Callable[[_Number, _Number], _Number],
-    c: _Number,
-    has_c: bool,
+    first: int, count: int, product: Callable[[int], _Number], add: Callable[[_Number, _Number], _Number]
 ) -> _Number:
-    """Sums of two, of two of these ..., as soon as two of one size are there, and in the end from the right; then c."""
-    sums: list[tuple[int, _Number]] = []
-    for k in range(length):
-        sums.append((1, product(k)))
-        while len(sums) > 1 and sums[-2][0] == sums[-1][0]:
-            (n, left), (_, right) = sums[-2:]
-            sums[-2:] = [(2 * n, add(left, right))]
-    while len(sums) > 1:
-        (n, left), (m, right) = sums[-2:]
-        sums[-2:] = [(n + m, add(left, right))]
-    if not sums:
-        return c
-    return add(sums[0][1], c) if has_c else sums[0][1]
+    """The sum of `count` products: of the first 2^n and of the fewer others, in the order in which their numbers are there."""
+    if count == 1:
+        return product(first)
+    half = 1 << (count - 1).bit_length() - 1
+    left = _in_pairs(first, half, product, add)
+    return add(left, _in_pairs(first + half, count - half, product, add))
 
 
 def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results) -> None:
@@ -283,7 +265,7 @@ def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results) ->
         codes = np.where(signals, quiet, total.codes)
         total = _Number(codes, widened(codes, partials, planned.entry.daz))
     if planned.converts:
-        total = grid.done(dots().RESULT, "convert", total.values)
+        total = grid.done(dots().RESULT, "convert", total)
     results.codes[...], results.flags[...] = (x.reshape(results.codes.shape) for x in (total.codes, grid.flags))
     if grid.counts is not None:
         results.counts[...] = grid.counts.reshape(results.counts.shape)

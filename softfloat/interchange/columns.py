@@ -45,7 +45,7 @@ class CodesType(pa.ExtensionType):
     """
 
     def __init__(self, fmt: Format | str) -> None:
-        self._format = check_format(fmt)
+        self._format = check_format(fmt, wide=True)
         super().__init__(pa.from_numpy_dtype(self._format.dtype), NAME)
 
     @property

@@ -333,44 +333,34 @@ def _completely(a: Codes, steps: Steps) -> tuple[Places, Places]:
 
 
 def root(a: Codes, steps: Steps, first: int) -> None:
-    """Cholesky in place, below the diagonal and on it; `first` is the index of its first row in the whole.
+    """Cholesky in place, of the columns of a matrix that may have more rows, below the diagonal and on it; `first` is its index in the whole.
 
     Each element is a_ij + (-l_i1) l_j1 + ...; of the diagonal its square root, below it over that.
     """
-    n = len(a)
+    n, width = a.shape[1], steps.width(a.shape[1])
     if not steps.whole(n):
-        width = steps.width(n)
         for low in range(0, n, width):
-            high = min(low + width, n)
-            here = slice(low, high)
-            root(a[here, here], steps, first + low)
-            if high == n:
-                return
-            part = a[here, here]
-            turned = np.ascontiguousarray(a[high:, here].T)
-            _substitute(steps.negated(part), part, turned, steps, False)
-            a[high:, here] = turned.T
-            minus = steps.negated(a[high:, here])
-            for left in range(high, n, width):
-                right = min(left + width, n)
-                rest = a[left:, left:right]
-                rest[...] = steps.added(rest, minus[left - high :], turned[:, left - high : right - high])
+            panel = np.array(a[low:, low : low + width])
+            root(panel, steps, first + low)
+            a[low:, low : low + width] = panel
+            for left in range(low + width, n, width):
+                rest, rows = a[left:, left : left + width], panel[left - low :]
+                rest[...] = steps.added(rest, steps.negated(rows), rows[: rest.shape[1]].T)
         return
+    columns = np.ascontiguousarray(a.T)  # which lie in rows meanwhile
     for k in range(n):
+        column, rest = columns[k, k:], columns[k + 1 :, k + 1 :]
         if k and not steps.single:
-            minus = steps.negated(a[k:, :k])
-            a[k:, k : k + 1] = steps.added(a[k:, k : k + 1], minus, a[k : k + 1, :k].T)
-        if a[k, k] & steps.sign or steps.magnitudes(a[k, k : k + 1])[0] <= 0:
-            pivot = float(bits.decode(a[k, k], steps.fmt))
+            before = columns[:k, k:]
+            column[...] = steps.added(column[:, None], steps.negated(before.T), before[:, :1])[:, 0]
+        if column[0] & steps.sign or steps.magnitudes(column[:1])[0] <= 0:
+            pivot = float(bits.decode(column[0], steps.fmt))
             raise np.linalg.LinAlgError(f"{steps.name}: element {first + k} of the diagonal has become {pivot}")
-        a[k, k] = steps.computed("sqrt", a[k, k : k + 1])[0]
-        if k + 1 == n:
-            return
-        below = a[k + 1 :, k]
-        below[...] = steps.divided(below, a[k, k])
-        if steps.single:
-            rest = a[k + 1 :, k + 1 :]
-            rest[...] = steps.outer_added(rest, steps.negated(below), below)
+        column[:1] = steps.computed("sqrt", column[:1])
+        column[1:] = steps.divided(column[1:], column[0])
+        if steps.single and k + 1 < n:
+            rest[...] = steps.outer_added(rest.T, steps.negated(column[1:]), column[1 : n - k]).T
+    a[...] = columns.T
 
 
 @dataclass(frozen=True, eq=False)
@@ -480,8 +470,7 @@ def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
     norm = steps.computed("sqrt", steps.product(x[None], x[:, None])[0]) if len(x) > 1 else None
     if norm is None or not steps.magnitudes(norm).any() or not steps.magnitudes(x[1:]).any():
         return None, x[0]
-    signed: Any = np.negative(np.copysign(wrapped(norm, fmt), wrapped(first, fmt)))
-    beta, v = signed.codes, np.empty_like(x)
+    beta, v = steps.negated(np.asarray(bits.copysign(norm, first, fmt))), np.empty_like(x)
     v[1:] = steps.divided(x[1:], steps.computed("sub", first, beta))
     v[0] = fmt.one_code
     return (v, steps.divided(steps.computed("sub", beta, first), beta)), beta[0]

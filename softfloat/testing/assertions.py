@@ -34,7 +34,7 @@ def order(codes: Any, fmt: Format | str) -> np.ndarray[Any, Any]:
     >>> order([0x8001, 0x8000, 0x0000, 0x0001, 0x7C00], "float16").tolist()
     [-1, 0, 0, 1, 31744]
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     return engine.order(engine.check_codes(codes, fmt, "codes"), fmt)
 
 
@@ -49,12 +49,14 @@ def ulp_distance(a: Any, b: Any, fmt: Format | str) -> Any:
 
     Returns
     -------
-    int, or array of int64
+    int, or array of int64, of Python's integers for formats of 64 bits
         0 between NaNs; -1 between a NaN and a number, which no steps join.
     """
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     nan_a, nan_b = bits.isnan(a, fmt), bits.isnan(b, fmt)
-    steps = np.abs(order(a, fmt) - order(b, fmt))
+    kind: Any = object if fmt.bits > 63 else np.int64
+    first, second = (order(x, fmt).astype(kind) for x in (a, b))
+    steps = np.asarray(abs(first - second), kind)
     found = np.where(nan_a & nan_b, 0, np.where(nan_a | nan_b, -1, steps))
     return found if found.ndim else int(found)
 
@@ -75,7 +77,7 @@ def bits_differ(actual: Any, expected: Any, fmt: Format | str, nan: str = "paylo
     array of bool
     """
     check_choice("nan", nan, NAN_COMPARISONS)
-    fmt = check_format(fmt)
+    fmt = check_format(fmt, wide=True)
     found = engine.check_codes(actual, fmt, "actual")
     wanted = engine.check_codes(expected, fmt, "expected")
     if nan == "payload" or not fmt.has_nan:
@@ -105,7 +107,7 @@ def assert_bits_equal(actual: Any, expected: Any, fmt: Format | str | None = Non
         If there is no format, or there are two.
     """
     formats = [x.format for x in (actual, expected) if isinstance(x, SoftArray)]
-    formats += [check_format(fmt)] if fmt is not None else []
+    formats += [check_format(fmt, wide=True)] if fmt is not None else []
     if not formats:
         raise TypeError("fmt is needed: a softfloat.Format or its name")
     if any(one != formats[0] for one in formats):

@@ -248,6 +248,14 @@ def test_payloads_between_narrow_formats_and_float64(nan: str) -> None:
             assert (int(found), int(flags)) == reference.convert(code, float64, narrow, nan=nan), (hex(code), nan)
 
 
+def test_codes_of_both_signs_in_a_list() -> None:
+    assert softfloat.from_codes([0, 0x8000000000000000], "float64").codes.tolist() == [0, 1 << 63]
+    assert bits.add([0, 1 << 63], [1 << 63, 0x3FF0000000000000], float64)[0].tolist() == [0, 0x3FF0000000000000]
+    for codes in ([0.0, float(1 << 63)], [0.5], np.array([0.0])):
+        with pytest.raises(TypeError, match="got dtype float64"):
+            softfloat.from_codes(codes, "float64")
+
+
 def test_neighbour_of_a_power_of_two_is_half_as_far_below() -> None:
     one = float64.one_code
     assert bits.decode(bits.next_down(one, float64)[0], float64) == 1 - 2.0**-53

@@ -76,6 +76,22 @@ CASES: dict[str, Callable[..., Any]] = {
 }
 
 
+def test_wide_formats_in_blocks() -> None:
+    """Operations that draw, functions, conversions both ways and products, of float64; a sum that blocks would cut is refused."""
+    draw = np.random.default_rng(3)
+    x, y = (softfloat.array(draw.normal(size=shape), softfloat.float64) for shape in ((9, 6), (6, 5)))
+    lazy, other = soft.from_array(x, chunks=(4, 6)), soft.from_array(y, chunks=(6, 3))
+    with softfloat.environment(**SR):
+        whole = np.exp(x * x) + x.astype("float16").astype("float64"), x @ y
+    with softfloat.environment(**SR):
+        found = np.exp(lazy * lazy) + lazy.astype("float16").astype("float64"), lazy @ other
+    for one, wanted in zip(found, whole, strict=True):
+        np.testing.assert_array_equal(one.compute(**SYNC).codes, wanted.codes)
+    how = chunked(3, fma(softfloat.float64), softfloat.float64)
+    with softfloat.environment(accumulator=how), pytest.raises(ValueError, match=r"one chunk along k.*not wide"):
+        soft.from_array(x, chunks=(4, 3)) @ soft.from_array(y, chunks=3)
+
+
 @pytest.mark.parametrize("name", CASES)
 def test_operators_are_those_of_whole_arrays(name: str) -> None:
     x, y = numbers(12, 17), numbers(12, 17, seed=1)

@@ -9,11 +9,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operands import operands
-from softfloat.kernels.spec import Rule
+from softfloat.kernels.spec import NAN_POLICIES, Rule
 
 import softfloat
-from softfloat import FloatingPointTrap, Format, bits
+from softfloat import FloatingPointTrap, Format, bits, reference
 from softfloat.engine import folds
+from softfloat.testing import strategies
 
 FORMATS = ("float16", "bfloat16", "float8_e5m2fnuz", "float8_e8m0fnu")
 UFUNCS = ("multiply", "divide", "hypot", "maximum", "fmin")
@@ -66,8 +67,6 @@ def test_every_format_and_option(monkeypatch: pytest.MonkeyPatch) -> None:
     def check(case: tuple[softfloat.SoftArray, np.ufunc, dict[str, Any]], keep: bool) -> None:
         x, ufunc, environment = case
         method = ufunc.accumulate if keep else ufunc.reduce
-        if ufunc in (np.minimum, np.maximum, np.fmin, np.fmax) and not keep:
-            method = ufunc.accumulate
         at_once, by_rows, by_calls = every_way(monkeypatch, environment, lambda: method(x, axis=0))
         assert at_once == by_rows == by_calls
 
@@ -154,6 +153,51 @@ def test_extremes_of_subnormal_numbers(daz: bool, monkeypatch: pytest.MonkeyPatc
     for ufunc in (np.maximum, np.minimum, np.fmax, np.fmin):
         ways = every_way(monkeypatch, {"daz": daz, "seed": 1}, lambda ufunc=ufunc: ufunc.accumulate(x, axis=0))
         assert ways[0] == ways[1] == ways[2]
+
+
+CHOICES = {np.minimum: "minimum", np.maximum: "maximum", np.fmin: "minimum_number", np.fmax: "maximum_number"}
+
+
+@settings(deadline=None, max_examples=200)
+@given(
+    st.data(),
+    st.sampled_from(["float64", "float32", "float16", "bfloat16", "float8_e5m2", "float8_e4m3fnuz"]),
+    st.sampled_from(list(CHOICES)),
+    st.sampled_from(list(NAN_POLICIES)),
+    st.booleans(),
+    st.booleans(),
+)
+def test_extremes_are_calls_one_by_one(
+    data: st.DataObject, name: str, ufunc: np.ufunc, nan: str, daz: bool, ftz: bool
+) -> None:
+    """Payloads that survive, zeros, flags: reductions, narrow and wide, as the oracle has them element by element."""
+    fmt = Format.from_name(name)
+    nans = st.integers(fmt.spec.nan_first, 2 ** (fmt.bits - 1) - 1) if fmt.infinities else strategies.codes(fmt)
+    signed = st.builds(lambda code, sign: code | sign, nans, st.sampled_from([0, fmt.sign_bit]))
+    codes = data.draw(st.lists(strategies.codes(fmt) | signed | signed, min_size=2, max_size=6))
+    total, flags = codes[0], 0
+    for code in codes[1:]:
+        total, raised = getattr(reference, CHOICES[ufunc])(total, code, fmt, nan=nan, daz=daz, ftz=ftz)
+        flags |= raised
+    for method in (ufunc.reduce, ufunc.accumulate):
+        with softfloat.environment(nan=nan, daz=daz, ftz=ftz) as env:
+            found = np.atleast_1d(method(softfloat.from_codes(codes, fmt)))[-1]
+        assert (int(found.codes), int(env.status.flags)) == (total, flags)
+
+
+def test_a_reduction_chooses_the_signalling_nan() -> None:
+    codes = [0, 0x7FF8000000000005, 0x7FF0000000000001]
+    for environment in (softfloat.Environment.arm(), softfloat.Environment.nvidia()):
+        for reduce in (np.minimum.reduce, np.max):
+            with softfloat.environment(environment):
+                assert int(reduce(softfloat.from_codes(codes, "float64")).codes) == 0x7FF8000000000001
+
+
+def test_a_trap_names_the_step_of_a_choice() -> None:
+    x = softfloat.from_codes([[0x3C00, 0x3C00], [0x4000, 0x7C01]], "float16")
+    with softfloat.environment(traps=softfloat.Flags.INVALID), pytest.raises(FloatingPointTrap) as caught:
+        np.max(x, axis=0)
+    assert caught.value.index == (1,)
 
 
 def test_flags_of_each_column(monkeypatch: pytest.MonkeyPatch) -> None:

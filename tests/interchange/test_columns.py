@@ -15,7 +15,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import softfloat
-from softfloat import ROSTER, Format, SoftArray
+from softfloat import ROSTER, Format, SoftArray, float64
 from softfloat.testing import strategies
 
 pa = pytest.importorskip("pyarrow", reason="needs the extra 'interchange'")
@@ -48,10 +48,10 @@ MINE = Format("mine", exponent_bits=4, mantissa_bits=6, nan="none")
 def some(fmt: Format | str) -> SoftArray:
     fmt = ROSTER.get(str(fmt), fmt)
     assert isinstance(fmt, Format)
-    return softfloat.from_codes(np.arange(2**fmt.bits - 5, 2**fmt.bits).astype(fmt.dtype), fmt)
+    return softfloat.from_codes((np.arange(5, dtype=np.uint64) + np.uint64(2**fmt.bits - 5)).astype(fmt.dtype), fmt)
 
 
-@pytest.mark.parametrize("fmt", [*ROSTER.values(), Format.p3109("binary6p3ue"), MINE], ids=str)
+@pytest.mark.parametrize("fmt", [*ROSTER.values(), Format.p3109("binary6p3ue"), MINE, float64], ids=str)
 def test_arrow_both_ways(fmt: Format) -> None:
     x = some(fmt)
     table = pa.table({"x": columns.to_arrow(x), "i": pa.array(range(5))})

@@ -29,6 +29,14 @@ def test_order_counts_the_numbers(fmt: softfloat.Format) -> None:
         assert (np.diff(places)[np.diff(values) > 0] == 1).all()
 
 
+def test_distances_of_64_bits_are_whole() -> None:
+    least, greatest = 0xFFEFFFFFFFFFFFFF, 0x7FEFFFFFFFFFFFFF
+    assert ulp_distance(least, greatest, "float64") == 2 * greatest > 2**63
+    assert ulp_distance([1, 1 << 63], [0x7FF8000000000000, 3], "float64").tolist() == [-1, 3]
+    with pytest.raises(AssertionError, match="1 ulp"):
+        assert_bits_equal([greatest], [greatest - 1], "float64")
+
+
 @settings(deadline=None)
 @given(st.integers(0, 0xFFFF), st.integers(0, 0xFFFF))
 def test_distance_is_the_number_of_steps(a: int, b: int) -> None:

@@ -33,32 +33,26 @@ def _hypot_bounds(x: Floats, y: Floats) -> Bounds:
 WIDE_FUNCTIONS = {**FUNCTIONS, "hypot": Function(_hypot_bounds, lambda *_: ())}
 
 
-def _rational(name: str, x: float, y: float = 0.0) -> Fraction | None:
+def _rational(name: str, function: Function, operands: tuple[float, ...]) -> Fraction | None:
     """The value at finite operands, if it is rational, and of few enough bits to matter."""
+    x, y = (*operands, 0.0)[:2]
     if name == "hypot":
         unit = Fraction(float64.smallest_subnormal)
         square = int(Fraction(x) / unit) ** 2 + int(Fraction(y) / unit) ** 2 << 2 * KEPT
         root = math.isqrt(square)
         return Fraction(2 * root + (root * root != square)) * unit / (2 << KEPT)
-    if name == "pow":
-        return exactness.rational_power(Fraction(x), Fraction(y))
-    if name == "exp2" and x.is_integer():
-        return exactness.rational_power(Fraction(2), Fraction(x))
-    if name == "exp10" and x.is_integer() and 0.0 <= x <= KEPT:
-        return Fraction(10) ** int(x)
-    if name == "log10" and 1.0 <= x <= 1e22 and Fraction(10) ** round(math.log10(x)) == x:
-        return Fraction(round(math.log10(x)))
-    if name == "logaddexp2" and x == y:
-        return Fraction(x) + 1
-    fraction, exponent = math.frexp(x)
-    if name == "log2" and fraction == 0.5:
-        return Fraction(exponent - 1)
+    if name in ("exp2", "pow"):
+        return exactness.rational_power(*map(Fraction, (2.0, *operands)[-2:]))
+    if name == "exp10":
+        return Fraction(10) ** int(x) if x.is_integer() and 0.0 <= x <= KEPT else None
     if name == "cbrt":
+        fraction, exponent = math.frexp(x)
         shift = (exponent - 53) % 3
         cube = int(fraction * 2.0 ** (53 + shift))
-        root = round(abs(cube) ** (1 / 3)) * (-1 if x < 0.0 else 1)
-        return Fraction(root) * Fraction(2) ** ((exponent - 53 - shift) // 3) if root**3 == cube else None
-    return None
+        root = round(math.cbrt(cube))
+        return root * Fraction(2) ** ((exponent - 53 - shift) // 3) if root**3 == cube else None
+    near, more, known = function.exact(*(np.array([x]) for x in operands))
+    return Fraction(float(near[0])) + Fraction(float(more[0])) if known[0] else None
 
 
 def _word(name: str, function: Function, operands: tuple[float, ...], near: float, more: float, error: float) -> Word:
@@ -72,7 +66,7 @@ def _word(name: str, function: Function, operands: tuple[float, ...], near: floa
         with mpmath_lock:  # quarters of pi: mpmath knows no signs of zeros
             sign, turn, exponent, _ = libmp().mpf_pi(KEPT)
         return exact_word((2 * Fraction(int(turn)) + 1) * Fraction(2) ** (exponent - 1) * round(near / math.pi * 4) / 4)
-    found = _rational(name, *operands)
+    found = _rational(name, function, operands)
     apart = function.symmetric and near != 0.0 and operands[0] - operands[1] > APART
     if found is None and (apart or error < abs(more) < abs(near) * NEXT_TO_NOTHING):
         found = Fraction(near) + Fraction(math.copysign(near, more)) * Fraction(NEXT_TO_NOTHING)
