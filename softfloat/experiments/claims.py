@@ -300,6 +300,8 @@ def reproduce(
 ) -> Report:
     """Compute every claim, and long sums beside their error bounds.
 
+    What was published says under which settings and how it is summed: neither an environment nor an accumulator is taken.
+
     Parameters
     ----------
     seed : int
