@@ -128,9 +128,9 @@ def test_the_document_holds_long_sums(full):
     found = full.run.document["accumulation"]
     assert {name: len(rows) for name, rows in found.items()} == {"dots": 39, "chunks": 34, "blocks": 39, "sums": 52}
     assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped", "format", "settings"}
-    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error", "settings"}
+    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error", "settings", "accumulator"}
     assert set(found["blocks"][0]) == {"accumulator", "output", "length", "error", "bound"}
-    assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound"}
+    assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound", "accumulator"}
     for name in ("blocks", "sums"):
         assert all(row["error"] <= row["bound"] for row in found[name])
 
