@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from html import escape
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.table import Table
     from rich.text import Text
 
-__all__ = ["FIELD_STYLES", "aligned", "plain_table", "spans", "styled", "table_html", "titled"]
+__all__ = ["FIELD_STYLES", "Tabled", "aligned", "plain_table", "rendered", "spans", "styled", "table_html", "titled"]
 
 
 FIELD_STYLES = {"sign": "#D55E00", "exponent": "#009E73", "fraction": "#0072B2"}
@@ -107,3 +107,39 @@ def titled(title: str, table: RenderableType, note: str = "") -> RenderableType:
     from rich.text import Text
 
     return Group(Text(title, "bold"), table, *([Text(note, "dim")] if note else []))
+
+
+def rendered(
+    title: str, headings: Sequence[str], rows: Iterable[Sequence[str]], left: int | None = None
+) -> RenderableType:
+    """A table of text with a title, for consoles: so many columns on the left, or all."""
+    from rich.text import Text
+
+    table = plain_table(header=True)
+    for place, heading in enumerate(headings):
+        table.add_column(heading, justify="left" if left is None or place < left else "right", overflow="fold")
+    for row in rows:
+        table.add_row(*map(Text, row))
+    return titled(title, table)
+
+
+class Tabled:
+    """What prints, and shows on consoles and in notebooks, as one table."""
+
+    _left: ClassVar[int | None] = None
+    """Columns on the left, before those of numbers; None: all."""
+
+    def _table(self) -> tuple[str, Sequence[str], Sequence[Sequence[str]]]:
+        """Title, headings, rows."""
+        raise NotImplementedError
+
+    def __str__(self) -> str:
+        title, headings, rows = self._table()
+        return f"{title}\n{aligned([headings, *rows], range(len(headings) if self._left is None else self._left))}"
+
+    def __rich__(self) -> RenderableType:
+        return rendered(*self._table(), self._left)
+
+    def _repr_html_(self) -> str:
+        title, headings, rows = self._table()
+        return table_html(([escape(x) for x in row] for row in rows), [escape(x) for x in headings], title)

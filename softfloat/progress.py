@@ -54,33 +54,34 @@ def bar(total: int | None, *columns: str) -> Iterator[Callable[[int], None] | No
 
 
 SECONDS_BETWEEN_LINES = 10.0
+SECONDS_BETWEEN_NAMES = 1.0
 
 
 class Shown:
-    """A bar with a name and a share; where nobody watches, a line on standard error now and then."""
+    """A bar with a name and a share; where nobody watches, a line on standard error for each name, and for those that take long now and then."""
 
     def __init__(self, heading: str, progress: Progress | None) -> None:
         self._heading, self._progress = heading, progress
         self._task = None if progress is None else progress.add_task(heading, total=1.0)
-        self._told = time.monotonic()
+        self._told, self._name = time.monotonic(), ""
 
-    def update(self, name: str, share: float) -> None:
-        """What is under way, and how much of the whole is done, from 0 to 1."""
+    def update(self, name: str, share: float, detail: str = "") -> None:
+        """What is under way, how much of the whole is done, from 0 to 1, and what of it in particular."""
+        text = f"{name}: {detail}" if detail else name
         if self._progress is not None and self._task is not None:
-            self._progress.update(self._task, description=name, completed=share)
-        elif time.monotonic() - self._told >= SECONDS_BETWEEN_LINES and sys.stderr is not None:
-            self._told = time.monotonic()
+            self._progress.update(self._task, description=text, completed=share)
+            self._progress.start()
+            return
+        wanted = SECONDS_BETWEEN_LINES if name == self._name else SECONDS_BETWEEN_NAMES
+        if time.monotonic() - self._told >= wanted and sys.stderr is not None:
+            self._told, self._name = time.monotonic(), name
             with contextlib.suppress(OSError):
-                print(f"{self._heading}: {name}, {share:.0%} done", file=sys.stderr)
+                print(f"{self._heading}: {text}, {share:.0%} done", file=sys.stderr, flush=True)
 
-    @contextlib.contextmanager
-    def aside(self) -> Iterator[None]:
-        """The bar is taken away while something is printed."""
+    def clear(self) -> None:
+        """Take the bar away until the next update: what is printed in between may reach the terminal late, by way of a pipe."""
         if self._progress is not None:
             self._progress.stop()
-        yield
-        if self._progress is not None:
-            self._progress.start()
 
 
 @contextlib.contextmanager

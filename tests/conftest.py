@@ -14,6 +14,8 @@ import hypothesis
 import pytest
 import tallies
 
+from softfloat.engine import elementwise
+
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # PyTorch's threads that wait for each other keep other workers waiting
 os.environ.pop("COLUMNS", None)  # commands would break lines, and what tests look for in them
 
@@ -71,6 +73,16 @@ def pytest_collection_finish() -> None:
 def pytest_runtest_teardown() -> None:
     """Dask's threads can leave the garbage collector off, and all tests after theirs would keep their garbage."""
     gc.enable()
+
+
+@pytest.fixture(scope="module")
+def by_one_loop(request: pytest.FixtureRequest) -> Iterator[None]:
+    """For tests of what is asked of many sums, not of how they are summed: the plain loop serves all of them, the faster ones are compiled for
+    each, and others hold them against it. With --exhaustive all go as ever."""
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--exhaustive"):
+            patch.setattr(elementwise, "FAST", False)
+        yield
 
 
 @pytest.fixture

@@ -88,8 +88,8 @@ def _run(options: argparse.Namespace) -> int:
 
         def told(claim: Claim) -> None:
             if out is not None:
-                with bar.aside():
-                    out.show(claim)
+                bar.clear()
+                out.show(claim)
 
         if of_papers:
             papers = numerics.reproduce(options.seed, begin, told, quick=options.quick)
@@ -116,7 +116,7 @@ def _run(options: argparse.Namespace) -> int:
 
 @contextlib.contextmanager
 def _compilations(bar: Shown, loops: int | None) -> Iterator[Callable[[str, float], None]]:
-    """What to call with the name of a step and the share that is done; the bar tells, too, which of so many loops is compiled.
+    """What to call with the name of a step and the share that is done; the bar tells, too, how many of so many loops there are.
 
     Those that were kept count: which are missing, only the calls tell.
     """
@@ -124,21 +124,23 @@ def _compilations(bar: Shown, loops: int | None) -> Iterator[Callable[[str, floa
 
     name, share, taken = "", 0.0, 0
 
+    def of_all() -> str:
+        return f" of {loops}" if loops is not None and taken <= loops else ""
+
     def begin(step: str, done: float) -> None:
         nonlocal name, share
         name, share = step, done
-        bar.update(name, share)
+        bar.update(name, share, f"{taken}{of_all()} loops are there" if taken else "")
 
     class Listener(event.Listener):
         def on_start(self, found: Any) -> None:
             nonlocal taken
             taken += 1
             if not found.data["kept"]:
-                of_all = f" of {loops}" if loops is not None and taken <= loops else ""
-                bar.update(f"{name}: compiling loop {taken}{of_all}, once", share)
+                bar.update(name, share, f"compiling loop {taken}{of_all()}, once")
 
         def on_end(self, found: Any) -> None:
-            bar.update(name, share)
+            begin(name, share)
 
     with event.install_listener(engine.loop_event(), Listener()):
         yield begin

@@ -19,8 +19,9 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, amp, chunked, fma, tensor_core
+from softfloat.bits.sums.products import adds_one_at_a_time
 from softfloat.environments import Environment
-from softfloat.experiments.choices import check_environment, environment_of, label_of
+from softfloat.experiments.choices import accumulator_of, check_environment, environment_of, label_of
 from softfloat.formats import Format, bfloat16, float16, float32
 
 __all__ = [
@@ -77,13 +78,15 @@ class ChunkError:
     Attributes
     ----------
     inner, outer : str
-        Formats of the sum of a chunk, and of the sum of the sums.
+        Formats of the sum of a chunk, in registers, and of the sum of the sums.
     length, chunk : int
         Products of a dot product, and of a chunk.
     error : float
         Mean relative error.
     settings : str
         How results are rounded, in words.
+    accumulator : str
+        What summed them.
     """
 
     inner: str
@@ -92,6 +95,7 @@ class ChunkError:
     chunk: int
     error: float
     settings: str = "nearest even"
+    accumulator: str = ""
 
 
 @dataclass(frozen=True)
@@ -123,18 +127,20 @@ class BlockError:
 
 @dataclass(frozen=True)
 class SumError:
-    """Sums of one length, one addition after the other.
+    """Sums of one length.
 
     Attributes
     ----------
     format, rounding : str
-        Of the additions.
+        Of the numbers, and of the additions.
     length, runs : int
         Numbers in a sum, and sums.
     error : float
         Root mean square of the relative errors.
     bound : float
-        sqrt(n)*u for stochastic rounding, n*u for nearest even.
+        sqrt(n)*u for stochastic rounding, n*u for nearest even; infinite for an accumulator other than one addition in the format after the other.
+    accumulator : str
+        What summed them.
     """
 
     format: str
@@ -143,6 +149,7 @@ class SumError:
     runs: int
     error: float
     bound: float
+    accumulator: str = ""
 
     @property
     def holds(self) -> bool:
@@ -190,9 +197,9 @@ def dot_swamping(
     fmt : Format
         Of the vectors: one that has all multiples of 2^-p up to 1, of at most 16 bits of precision.
     accumulators : sequence of Accumulator, optional
-        Default: those three, with multiply-adds in the format.
+        Default: the environment's, or those three, with multiply-adds in the format.
     environment : Environment, optional
-        Every setting but the accumulator.
+        Every setting, and an accumulator, if it has one.
 
     >>> from softfloat.accumulators import chunked
     >>> mine = Environment(rounding="stochastic", sr_bits=4)
@@ -205,8 +212,10 @@ def dot_swamping(
     chosen = environment_of(environment, None, seed)
     units, codes = _uniform(np.random.default_rng(seed), (dots, max(lengths)), fmt)
     exact = np.cumsum(units**2, axis=1) / 4.0**fmt.p
+    own = accumulator_of(None, chosen, fmt)
+    usual = (amp("half"), amp("float"), fma(fmt)) if own is None else (own,)
     rows = []
-    for how in (amp("half"), amp("float"), fma(fmt)) if accumulators is None else accumulators:
+    for how in usual if accumulators is None else accumulators:
         for length in lengths:
             x = codes[:, :length]
             result, _, counts = bits.vecdot(x, x, fmt, how, out_format=float32, count=True, environment=chosen)
@@ -227,6 +236,7 @@ def chunking(
     dots: int = 8,
     fmt: Format | str = float16,
     environment: Environment | None = None,
+    accumulator: Accumulator | Callable[[Format], Accumulator] | None = None,
 ) -> tuple[ChunkError, ...]:
     """Dot products in a format, chunk by chunk, with sums of chunks added in the format and, for comparison, in single.
 
@@ -247,7 +257,9 @@ def chunking(
     fmt : Format
         Of the vectors and of sums of chunks: one that has all multiples of 2^-p up to 1, of at most 16 bits of precision.
     environment : Environment, optional
-        Every setting but the accumulator.
+        Every setting, and an accumulator, if it has one.
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
+        What sums a chunk, itself without chunks. Default: multiply-adds in the format.
     """
     sizes, fmt = (
         _checked([2**k for k in range(length.bit_length())] if chunks is None else chunks, "chunks"),
@@ -256,12 +268,17 @@ def chunking(
     chosen = environment_of(environment, None, seed)
     (x, a), (y, b) = _pair(seed, (dots, length), fmt)
     exact = (x * y).sum(axis=1) / 4.0**fmt.p
+    how = accumulator_of(accumulator, chosen, fmt) or fma(fmt)
     rows = []
     for outer in (fmt, float32):
         for chunk in sizes:
-            result, _ = bits.vecdot(a, b, fmt, chunked(chunk, fmt, outer), environment=chosen)
+            way = chunked(chunk, how, outer)
+            result, _ = bits.vecdot(a, b, fmt, way, environment=chosen)
             errors = abs(bits.decode(result, outer) / exact - 1)
-            rows.append(ChunkError(fmt.name, outer.name, length, chunk, float(errors.mean()), label_of(chosen, fmt)))
+            settings = label_of(chosen, how.partials)
+            rows.append(
+                ChunkError(how.partials.name, outer.name, length, chunk, float(errors.mean()), settings, repr(way))
+            )
     return tuple(rows)
 
 
@@ -276,6 +293,9 @@ def block_fma_bounds(lengths: Iterable[int] = LENGTHS, *, seed: int = 0, dots: i
     for inner products in floating-point arithmetic", SIAM J. Matrix Anal. Appl. 34, 2013). Tensor cores do not round
     to nearest: a block of b products loses less than 2*u32 of its sum in each of b alignments and again in the result,
     so n*u32 becomes 2*(1 + 1/b)*n*u32, with V100's b = 4 two and a half times that.
+
+    These bounds are of these accumulators and of IEEE 754's settings: neither an environment nor an accumulator is taken.
+    `dot_swamping` and `chunking` take both, and `softfloat.analysis.bound` has bounds of some other accumulators.
 
     Parameters
     ----------
@@ -313,6 +333,7 @@ def stochastic_sums(
     seed: int = 0,
     formats: Sequence[Format | str] = (float16, bfloat16),
     environment: Environment | None = None,
+    accumulator: Accumulator | Callable[[Format], Accumulator] | None = None,
 ) -> tuple[SumError, ...]:
     """Sums of random numbers, one after the other, rounded to nearest even and stochastically.
 
@@ -334,7 +355,9 @@ def stochastic_sums(
     formats : sequence of Format
         Numbers and sums are in each of these.
     environment : Environment, optional
-        Every setting but the accumulator and the rounding mode. Few random bits may break the bounds.
+        Every setting but the rounding mode, and an accumulator, if it has one. Few random bits may break the bounds.
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
+        What sums the numbers. Default: one addition in the format after the other, to which alone the bounds apply.
     """
     lengths = _checked(lengths, "lengths")
     rng = np.random.default_rng(seed)
@@ -346,12 +369,18 @@ def stochastic_sums(
         for rounding in ("nearest_even", "stochastic"):
             stochastic = rounding == "stochastic"
             chosen = environment_of(check_environment(environment).replace(rounding=rounding), None, seed)
-            sums, _ = bits.cumsum(codes, fmt, fma(fmt), axis=0, environment=chosen)
-            for length in lengths:
-                errors = bits.decode(sums[length - 1], fmt) / exact[length - 1] - 1
+            how = accumulator_of(accumulator, chosen, fmt) or fma(fmt)
+            output = how.output(fmt, fmt)
+            if adds_one_at_a_time(how):
+                every, _ = bits.cumsum(codes, fmt, how, axis=0, environment=chosen)
+                sums = [every[length - 1] for length in lengths]
+            else:
+                sums = [bits.sum(codes[:length], fmt, how, axis=0, environment=chosen)[0] for length in lengths]
+            for length, found in zip(lengths, sums, strict=True):
+                errors = bits.decode(found, output) / exact[length - 1] - 1
                 error = math.sqrt(float((errors**2).mean()))
-                bound = unit * (math.sqrt(length) if stochastic else length)
-                rows.append(SumError(fmt.name, rounding, length, runs, error, bound))
+                bound = unit * (math.sqrt(length) if stochastic else length) if how == fma(fmt) else math.inf
+                rows.append(SumError(fmt.name, rounding, length, runs, error, bound, repr(how)))
     return tuple(rows)
 
 

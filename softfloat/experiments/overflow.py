@@ -16,6 +16,7 @@ from typing import Any
 
 from softfloat import bits
 from softfloat.environments import Environment, Overflow, as_member
+from softfloat.experiments.choices import environment_of, label_of
 from softfloat.formats import Format
 from softfloat.status import Flags, FloatingPointTrap
 
@@ -68,23 +69,40 @@ ENVIRONMENTS: dict[str, Callable[[], Environment]] = {
 """Settings by name; each call makes an environment with a clear status."""
 
 
-def _case(environment: str, expression: str, fmt: str, operation: str, *operands: float) -> ExceptionCase:
-    settings = ENVIRONMENTS[environment]()
+def _case(
+    environment: str, settings: Environment, expression: str, fmt: str, operation: str, *operands: float
+) -> ExceptionCase:
     codes = [bits.encode(x, fmt)[0] for x in operands]
     code = settings.evaluate(getattr(bits, operation), *codes, fmt)
     value, status = float(bits.decode(code, fmt)), settings.status
     return ExceptionCase(environment, expression, fmt, int(code), value, status.flags, str(status))
 
 
-def overflow_cases(x: float = 60000.0, fmt: str = "float16") -> tuple[ExceptionCase, ...]:
-    """x + x, too large for the format, under three settings: saturating, NaN on overflow, and IEEE 754's infinity."""
-    return tuple(_case(name, f"{x:g} + {x:g}", fmt, "add", x, x) for name in ENVIRONMENTS)
+def _named(environment: Any, fmt: str) -> tuple[str, Environment]:
+    """An environment in words, and with a status of its own."""
+    settings = environment_of(environment, None, 0).replace()
+    return label_of(settings, Format.from_name(fmt)), settings
 
 
-def exception_cases() -> tuple[ExceptionCase, ...]:
+def overflow_cases(
+    x: float = 60000.0, fmt: str = "float16", *, environment: Environment | None = None
+) -> tuple[ExceptionCase, ...]:
+    """x + x, too large for the format, under three settings: saturating, NaN on overflow, and IEEE 754's infinity.
+
+    Or under those of an environment alone. One addition is no sum of many: there is no accumulator.
+    """
+    if environment is None:
+        chosen = [(name, make()) for name, make in ENVIRONMENTS.items()]
+    else:
+        chosen = [_named(environment, fmt)]
+    return tuple(_case(*one, f"{x:g} + {x:g}", fmt, "add", x, x) for one in chosen)
+
+
+def exception_cases(*, environment: Environment | None = None) -> tuple[ExceptionCase, ...]:
     """Division by zero and invalid operations in float32, where the IPU divides; and a NaN operand.
 
-    The IPU's documentation names any NaN operand as invalid; IEEE 754 only a signalling one.
+    The IPU's documentation names any NaN operand as invalid; IEEE 754 only a signalling one. With an environment all are computed
+    under its settings. Nothing is summed: there is no accumulator.
     """
     inf, nan = float("inf"), float("nan")
     rows: list[tuple[Any, ...]] = [
@@ -96,13 +114,16 @@ def exception_cases() -> tuple[ExceptionCase, ...]:
         ("IPU, nanoo=False", "nan + 1", "float32", "add", nan, 1.0),
         ("IEEE 754", "nan + 1", "float32", "add", nan, 1.0),
     ]
-    return tuple(_case(*row) for row in rows)
+    if environment is None:
+        return tuple(_case(name, ENVIRONMENTS[name](), *row) for name, *row in rows)
+    return tuple(_case(*_named(environment, "float32"), *row) for _, *row in rows[:-1])
 
 
 def traps_that_stop() -> tuple[str, ...]:
     """Which of the IPU's traps stop an operation that raises their flag.
 
-    Of "oflo", "div0" and "inv", those that raise FloatingPointTrap.
+    Of "oflo", "div0" and "inv", those that raise FloatingPointTrap. Their environments are what is asked about, and nothing is
+    summed: neither an environment nor an accumulator is taken.
     """
     trials: dict[str, tuple[Any, ...]] = {
         "oflo": (bits.add, "float16", 60000.0, 60000.0),
@@ -122,7 +143,7 @@ def traps_that_stop() -> tuple[str, ...]:
 
 @dataclass(frozen=True)
 class ConversionCase:
-    """A number encoded in a format, to nearest even.
+    """A number encoded in a format.
 
     Attributes
     ----------
@@ -150,6 +171,8 @@ def conversion_cases(
     fmt: Format | str = "float16",
     rules: Iterable[Overflow | str] = tuple(Overflow),
     numbers: Iterable[float] | None = None,
+    *,
+    environment: Environment | None = None,
 ) -> tuple[ConversionCase, ...]:
     """Numbers around the largest one of a format, encoded under each overflow rule; rules outermost.
 
@@ -160,6 +183,8 @@ def conversion_cases(
         Default: "infinity", "saturate" and "nan".
     numbers : iterable of float, optional
         Default: the largest number, 15/32 and 1/2 of the spacing beyond it, its double, infinity and NaN.
+    environment : Environment, optional
+        Every setting but the overflow rule; a seed of 0 if it has none. Nothing is summed: there is no accumulator.
     """
     fmt = Format.from_name(fmt)
     ulp = 2.0 ** (fmt.emax - fmt.mantissa_bits)
@@ -169,11 +194,11 @@ def conversion_cases(
         else [float(x) for x in numbers]
     )
     cases = []
-    for environment in (Environment(overflow=rule) for rule in rules):
-        codes, flags = bits.encode(chosen, fmt, environment=environment)
-        rule = as_member(Overflow, environment.overflow, "overflow").name.lower()
+    settings = environment_of(environment, None, 0)
+    for rule in (as_member(Overflow, rule, "rules") for rule in rules):
+        codes, flags = bits.encode(chosen, fmt, environment=settings.replace(overflow=rule))
         for x, code, value, raised in zip(
             chosen, codes.tolist(), bits.decode(codes, fmt).tolist(), flags.tolist(), strict=True
         ):
-            cases.append(ConversionCase(x, fmt.name, rule, code, value, Flags(raised)))
+            cases.append(ConversionCase(x, fmt.name, rule.name.lower(), code, value, Flags(raised)))
     return tuple(cases)

@@ -18,6 +18,9 @@ from softfloat.accumulators import Accumulator, chunked, exact, fma, tensor_core
 from softfloat.blocks import BlockFormat, check_rule
 from softfloat.blocks.formats import check_block_format
 from softfloat.checks import check_count
+from softfloat.environments import Environment
+from softfloat.experiments.choices import accumulator_of, environment_of
+from softfloat.formats import float8_e4m3fn
 
 __all__ = ["RULES", "RuleLosses", "WidthLoss", "accumulation_widths", "scale_rule_losses"]
 
@@ -67,6 +70,7 @@ def scale_rule_losses(
     places: int = 49,
     blocks: int = 400,
     seed: int = 0,
+    environment: Environment | None = None,
 ) -> RuleLosses:
     """Quantise blocks of normally distributed numbers, scaled so that the largest is at each of some places between 1 and 2.
 
@@ -81,6 +85,9 @@ def scale_rule_losses(
     blocks : int
         For each place.
     seed : int
+        Of the numbers, and of stochastic rounding if the environment has none.
+    environment : Environment, optional
+        How elements are rounded; default to nearest even, saturating. Nothing is summed: an accumulator has no part in it.
 
     Raises
     ------
@@ -89,6 +96,7 @@ def scale_rule_losses(
     """
     fmt = check_block_format(block_format)
     names = tuple(check_rule(rule, fmt, "rules").name for rule in rules)
+    chosen = environment_of(Environment(overflow="saturate") if environment is None else environment, None, seed)
     found = 2.0 ** (np.arange(check_count("places", places)) / places)
     drawn = np.random.default_rng(seed).normal(size=(check_count("blocks", blocks), fmt.elements))
     unit = drawn / np.abs(drawn).max(axis=1, keepdims=True)
@@ -96,7 +104,7 @@ def scale_rule_losses(
     for j, place in enumerate(found):
         x = (unit * place).astype(np.float32)
         for i, rule in enumerate(names):
-            codes, _, counts = bits.quantize(x, fmt, rule, block=fmt.elements, count=True)
+            codes, _, counts = bits.quantize(x, fmt, rule, block=fmt.elements, count=True, environment=chosen)
             wrong = bits.dequantize(codes) - x
             errors[i, j] = np.sqrt((wrong**2).mean() / (x.astype(np.float64) ** 2).mean())
             saturated[i, j] = counts.saturated.sum() / x.size
@@ -129,6 +137,7 @@ def accumulation_widths(
     products: int = 64,
     shift: float = 0.0,
     seed: int = 0,
+    environment: Environment | None = None,
 ) -> list[WidthLoss]:
     """Sum products of e4m3 codes, of normally distributed numbers scaled to the largest code, beside exact sums.
 
@@ -137,14 +146,21 @@ def accumulation_widths(
     length : int
         Products of a sum.
     accumulators : sequence of Accumulator, optional
-        Default: H100's fp8 sum as it is and promoted every 128 products, B200's, and single.
+        Default: the environment's, or H100's fp8 sum as it is and promoted every 128 products, B200's, and single.
     products : int
         Sums.
     shift : float
         The mean of the numbers, in standard deviations: sums then grow with their length.
     seed : int
+        Of the numbers, and of stochastic rounding if the environment has none.
+    environment : Environment, optional
+        Every setting of the sums, and an accumulator, if it has one. Numbers become codes to nearest even, saturating.
     """
-    if accumulators is None:
+    chosen = environment_of(environment, None, seed)
+    own = accumulator_of(None, chosen, float8_e4m3fn)
+    if accumulators is None and own is not None:
+        accumulators = (own,)
+    elif accumulators is None:
         hopper = tensor_core("H100", input="float8_e4m3fn")
         blackwell = tensor_core("B200", input="float8_e4m3fn")
         accumulators = (hopper, chunked(128, hopper, "float32"), blackwell, fma("float32"))
@@ -158,7 +174,7 @@ def accumulation_widths(
     size = np.sqrt((true**2).mean())
     result = []
     for how in accumulators:
-        found, _ = bits.vecdot(codes[0], codes[1], "float8_e4m3fn", how, out_format="float32")
+        found, _ = bits.vecdot(codes[0], codes[1], "float8_e4m3fn", how, out_format="float32", environment=chosen)
         wrong = (found.view(np.float32) - true) / size
         result.append(WidthLoss(how.name, float(np.sqrt((wrong**2).mean())), float(np.abs(wrong).max())))
     return result

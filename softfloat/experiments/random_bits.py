@@ -21,6 +21,8 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import fma
+from softfloat.environments import Environment
+from softfloat.experiments.choices import check_environment, is_drawn
 from softfloat.experiments.swamping import walk_moments
 from softfloat.formats import Format
 
@@ -61,9 +63,13 @@ class RoundingChance:
 
 
 def rounding_chances(
-    sr_bits: int, fractions: Iterable[float] | None = None, fmt: Format | str = "float16"
+    sr_bits: int,
+    fractions: Iterable[float] | None = None,
+    fmt: Format | str = "float16",
+    *,
+    environment: Environment | None = None,
 ) -> tuple[RoundingChance, ...]:
-    """Round numbers just above 1 with each of the 2^sr_bits random numbers.
+    """Round numbers just above 1 with each of the 2^sr_bits random numbers. One rounding is no sum: there is no accumulator.
 
     Parameters
     ----------
@@ -73,6 +79,8 @@ def rounding_chances(
         Where the numbers are between 1 and the next number of the format, 0 to 1 exclusive; default: multiples of 1/64.
     fmt : Format
         At least 1 fraction bit; 1 is in it.
+    environment : Environment, optional
+        Of a rounding mode that draws; every setting but random numbers and how many bits of them are looked at. Default: "stochastic".
     """
     fmt = Format.from_name(fmt)
     if not 1 <= sr_bits <= MOST_LISTED:
@@ -82,13 +90,17 @@ def rounding_chances(
         raise ValueError(f"fractions must be one or more numbers from 0 to 1, 1 excluded, got {asked!r}")
     numbers = 1 + np.array(asked) * fmt.eps
     exact = [(Fraction(x) - 1) / Fraction(fmt.eps) for x in numbers.tolist()]  # what float64 has room for
+    chosen = Environment(rounding="stochastic") if environment is None else check_environment(environment)
+    if not is_drawn(chosen, fmt):
+        raise ValueError(
+            f"environment must have a rounding mode that draws, such as 'stochastic', got {chosen.rounding!r}"
+        )
     draws = np.arange(1 << sr_bits, dtype=np.uint32)
     codes, _ = bits.encode(
         np.repeat(numbers[:, None], len(draws), axis=1),
         fmt,
-        rounding="stochastic",
         random_bits=draws,
-        sr_bits=sr_bits,
+        environment=chosen.replace(sr_bits=sr_bits),
     )
     ups = (codes == fmt.one_code + 1).sum(axis=1).tolist()
     return tuple(
@@ -153,6 +165,9 @@ def few_random_bits(
     With r of them n roundings lose less than 2*n*u*2^-r of the sum, and its noise is about sqrt(n)*u. From about
     log2(n)/2 bits on the noise is the larger (El Arar, Fasi, Filip and Mikaitis, "Probabilistic error analysis of
     limited-precision stochastic rounding", arXiv 2408.03069).
+
+    The theory that sums are held against is of stochastic additions in the format, one after the other, and of IEEE 754's
+    settings: neither an environment nor an accumulator is taken. `running_sum` takes both, with few random bits too.
 
     Parameters
     ----------

@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from softfloat import bits
+from softfloat.environments import Environment
+from softfloat.experiments.choices import environment_of
 from softfloat.formats import Format
 from softfloat.status import Flags
 
@@ -43,8 +45,22 @@ class Scaling:
     restored: int
 
 
-def loss_scaling(factor: float = 256.0, fmt: Format | str = "float16") -> Scaling:
-    """Scale and unscale every finite code of a format of at most 16 bits, under IEEE 754's settings."""
+def loss_scaling(
+    factor: float = 256.0, fmt: Format | str = "float16", *, environment: Environment | None = None
+) -> Scaling:
+    """Scale and unscale every finite code of a format.
+
+    Parameters
+    ----------
+    factor : float
+        A value of the format.
+    fmt : Format
+        Of at most 16 bits.
+    environment : Environment, optional
+        How products and quotients are rounded; default: IEEE 754's settings. Its seed is 0 if it has none. Nothing is summed: there
+        is no accumulator.
+    """
+    chosen = environment_of(environment, None, 0)
     fmt = Format.from_name(fmt)
     if fmt.bits > 16:
         raise ValueError(f"fmt must have at most 16 bits, for every code is tried, got {fmt}")
@@ -53,9 +69,9 @@ def loss_scaling(factor: float = 256.0, fmt: Format | str = "float16") -> Scalin
     scale, rounded = bits.encode(factor, fmt)
     if rounded:
         raise ValueError(f"factor must be a value of {fmt}, got {factor!r}")
-    products, flags = bits.mul(codes, scale, fmt)
+    products, flags = bits.mul(codes, scale, fmt, environment=chosen)
     exact = flags == 0
-    quotients, _ = bits.div(products, scale, fmt)
+    quotients, _ = bits.div(products, scale, fmt, environment=chosen)
     return Scaling(
         format=fmt.name,
         factor=float(factor),

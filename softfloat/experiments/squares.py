@@ -6,14 +6,16 @@ Variance(format='float16', exact=Fraction(10, 1), one_pass=nan, two_pass=10.0, o
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial, reduce
 from typing import Any
 
 from softfloat import bits
+from softfloat.accumulators import Accumulator
 from softfloat.environments import Environment
-from softfloat.experiments.choices import check_environment
+from softfloat.experiments.choices import accumulator_of, environment_of
 from softfloat.formats import Format
 from softfloat.status import Flags
 
@@ -46,9 +48,22 @@ class Variance:
 
 
 def variance(
-    numbers: Sequence[float], fmt: Format | str = "float16", *, environment: Environment | None = None
+    numbers: Sequence[float],
+    fmt: Format | str = "float16",
+    *,
+    environment: Environment | None = None,
+    accumulator: Accumulator | Callable[[Format], Accumulator] | None = None,
 ) -> Variance:
-    """Variance of values of the format, sums from left to right; in an environment, by default under IEEE 754's settings.
+    """Variance of values of the format.
+
+    Parameters
+    ----------
+    numbers : sequence of float
+    fmt : Format
+    environment : Environment, optional
+        Every setting, and an accumulator, if it has one; default: IEEE 754's. Its seed is 0 if it has none.
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
+        What sums numbers and squares, into the format. Default: one addition in the format after the other.
 
     Raises
     ------
@@ -63,13 +78,16 @@ def variance(
     mean = sum(exact, Fraction(0)) / len(exact)
     size = bits.encode(len(numbers), fmt)[0]
 
-    def average(items: Iterable[Any], env: Environment) -> Any:
-        first, *rest = items
-        for item in rest:
-            first = env.evaluate(bits.add, first, item, fmt)
-        return env.evaluate(bits.div, first, size, fmt)
+    chosen = environment_of(environment, None, 0)
+    how = accumulator_of(accumulator, chosen, fmt)
 
-    chosen = check_environment(environment)
+    def average(items: Any, env: Environment) -> Any:
+        if how is None:
+            total = reduce(partial(env.evaluate, bits.add, fmt=fmt), items)
+        else:
+            total = env.evaluate(bits.sum, items, fmt, how, out_format=fmt)
+        return env.evaluate(bits.div, total, size, fmt)
+
     one, two = chosen.replace(), chosen.replace()
     middle = average(codes, one)
     squares = average(one.evaluate(bits.mul, codes, codes, fmt), one)

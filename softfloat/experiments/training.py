@@ -136,6 +136,7 @@ def train(
         a gradient of a weight that is infinite or NaN, as frameworks look for it.
     environment : Environment, optional
         How gradients are rounded; default to nearest even. Stochastic rounding takes `seed`, where the environment has none.
+        Sums are float64's: an accumulator has no part in them. `softfloat.torch.emulate` trains with accumulators.
 
     Raises
     ------
@@ -205,7 +206,7 @@ def train(
 def train_scaled(
     scales: Iterable[float] = SCALES, fmt: Format | str = "float16", **options: Any
 ) -> tuple[Training, ...]:
-    """`train` with each scale; `options` are its others."""
+    """`train` with each scale; `options` are its others, an environment among them, and no accumulator."""
     return tuple(train(fmt, scale, **options) for scale in scales)
 
 

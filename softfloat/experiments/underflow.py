@@ -11,6 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from softfloat import bits
+from softfloat.environments import Environment
+from softfloat.experiments.choices import check_environment, environment_of, is_drawn
 from softfloat.formats import Format
 from softfloat.status import Flags
 
@@ -19,7 +21,7 @@ __all__ = ["UnderflowCase", "underflow_cases", "underflow_threshold"]
 
 @dataclass(frozen=True)
 class UnderflowCase:
-    """A float32 number converted to a narrower format, to nearest even.
+    """A float32 number converted to a narrower format.
 
     Attributes
     ----------
@@ -48,8 +50,18 @@ class UnderflowCase:
     flags: Flags
 
 
-def underflow_cases(fmt: Format | str = "float16") -> tuple[UnderflowCase, ...]:
-    """Numbers around the threshold of half precision, and the usual epsilon of the Adam optimiser."""
+def underflow_cases(
+    fmt: Format | str = "float16", *, environment: Environment | None = None
+) -> tuple[UnderflowCase, ...]:
+    """Numbers around the threshold of half precision, and the usual epsilon of the Adam optimiser.
+
+    Parameters
+    ----------
+    fmt : Format
+    environment : Environment, optional
+        How they are converted; default to nearest even. Its seed is 0 if it has none. Nothing is summed: there is no accumulator.
+    """
+    chosen = environment_of(environment, None, 0)
     fmt = Format.from_name(fmt)
     rows = {
         "2^-24, the smallest half": _single(2.0**-24),
@@ -59,7 +71,7 @@ def underflow_cases(fmt: Format | str = "float16") -> tuple[UnderflowCase, ...]:
         "1e-8, epsilon of Adam": _single(1e-8),
     }
     sources = np.array(list(rows.values()), np.uint32)
-    codes, flags = bits.convert(sources, "float32", fmt)
+    codes, flags = bits.convert(sources, "float32", fmt, environment=chosen)
     numbers, values = bits.decode(sources, "float32"), bits.decode(codes, fmt)
     return tuple(
         UnderflowCase(
@@ -80,16 +92,26 @@ def _single(x: float) -> int:
     return int(np.float32(x).view(np.uint32))
 
 
-def underflow_threshold(fmt: Format | str = "float16") -> float:
-    """The greatest float32 that becomes zero in the format, rounding to nearest even.
+def underflow_threshold(fmt: Format | str = "float16", *, environment: Environment | None = None) -> float:
+    """The greatest float32 that becomes zero in the format. Found by bisection over float32 codes.
 
-    Found by bisection over float32 codes.
+    Parameters
+    ----------
+    fmt : Format
+    environment : Environment, optional
+        How they are converted, without random numbers, under which there is no threshold; default to nearest even. Nothing is
+        summed: there is no accumulator.
     """
+    chosen = check_environment(environment)
     fmt = Format.from_name(fmt)
+    if is_drawn(chosen, fmt):
+        raise ValueError(
+            f"environment must not draw: what is rounded up is left to chance then, got rounding={chosen.rounding!r}"
+        )
     low, high = 0, _single(fmt.tiny)
     while high - low > 1:
         middle = (low + high) // 2
-        code, _ = bits.convert(middle, "float32", fmt)
+        code, _ = bits.convert(middle, "float32", fmt, environment=chosen)
         if bits.decode(code, fmt) == 0:
             low = middle
         else:

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from onnx import ModelProto
@@ -17,13 +16,10 @@ from softfloat.formats import Format, check_format
 from softfloat.onnx.conversion import convert
 from softfloat.onnx.evaluator import Evaluator
 from softfloat.onnx.graphs import load
-from softfloat.onnx.reports import Table, as_text, rendered
+from softfloat.onnx.reports import Table
 from softfloat.onnx.scopes import label, subgraphs
 from softfloat.onnx.unit import UnemulatedOperatorError
 from softfloat.status import Flags
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 __all__ = ["BlockList", "Suspect", "find_block_list"]
 
@@ -62,7 +58,7 @@ class Suspect:
 
 
 @dataclass(frozen=True)
-class BlockList:
+class BlockList(markup.Tabled):
     """Nodes that must stay in float32, for `node_block_list` of `convert`; `print`, consoles and notebooks show the ranking.
 
     Attributes
@@ -92,16 +88,6 @@ class BlockList:
             rows.append((x.node, x.op_type, str(x.flags), *numbers, "float32" if x.node in self.nodes else ""))
         title = f"{len(self.nodes)} of {self.of} nodes stay in float32, after {self.runs} runs"
         return title, ("node", "operator", "flags", "out of range", "lost", "error", "stays in"), rows
-
-    def __rich__(self) -> RenderableType:
-        return rendered(*self._table())
-
-    def _repr_html_(self) -> str:
-        title, headings, rows = self._table()
-        return markup.table_html(([escape(x) for x in row] for row in rows), headings, title)
-
-    def __str__(self) -> str:
-        return as_text(self)
 
 
 def find_block_list(

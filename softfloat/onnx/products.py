@@ -7,8 +7,8 @@ rounded into that format. With an `alpha` the sum stays in it, whose range it ma
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -242,12 +242,41 @@ def padding_of(
     return list(zip(pads[: len(sizes)], pads[len(sizes) :], strict=True))
 
 
-def convolved_axes(call: Call, x: Codes, weights: Codes) -> int:
-    """How many spatial axes there are; refused unless 1 or 2."""
-    axes = x.ndim - 2
-    if axes not in (1, 2) or weights.ndim != x.ndim:
-        call.refuse(f"convolutions with 1 or 2 spatial axes are emulated, got {axes}")
-    return axes
+class Convolved(NamedTuple):
+    """What either convolution takes: operands, and where the kernel goes."""
+
+    x: Codes
+    weights: Codes
+    stride: list[int]
+    dilation: list[int]
+    group: int
+
+    @classmethod
+    def of(cls, call: Call) -> Convolved:
+        """Refused unless there are 1 or 2 spatial axes."""
+        x, weights, given = call.codes(0), call.codes(1), call.attributes
+        axes = x.ndim - 2
+        if axes not in (1, 2) or weights.ndim != x.ndim:
+            call.refuse(f"convolutions with 1 or 2 spatial axes are emulated, got {axes}")
+        ones = [1] * axes
+        return cls(x, weights, given.get("strides") or ones, given.get("dilations") or ones, given.get("group", 1))
+
+    def padding(self, call: Call) -> Pairs:
+        """Zeros (before, after) each spatial axis."""
+        return padding_of(call, self.x.shape[2:], self.weights.shape[2:], self.stride, self.dilation)
+
+    def run(self, call: Call, function: Callable[..., Any], pairs: Pairs, *shape: Sequence[int]) -> tuple[Any, ...]:
+        """By a function of two spatial axes: of one, the other has length 1."""
+        fmt, more = call.format, 4 - self.x.ndim
+        how = call.unit.accumulator("convolution", fmt)
+        start = None if call.given(2) is None else partials(call, call.codes(2), fmt, how)
+        x, weights = (np.expand_dims(codes, 2) if more else codes for codes in (self.x, self.weights))
+        whole = [(*sizes[:2], *[1] * more, *sizes[2:]) for sizes in shape]
+        result = call.run(
+            function, x, weights, *whole, fmt, how, start, groups=self.group, out_format=fmt, layout="NCHW",
+            stride=(*[1] * more, *self.stride), dilation=(*[1] * more, *self.dilation), padding=(*[(0, 0)] * more, *pairs),
+        )  # fmt: skip
+        return (array_of(result[:, :, 0] if more else result, fmt),)
 
 
 @operator(
@@ -258,24 +287,8 @@ def convolved_axes(call: Call, x: Codes, weights: Codes) -> int:
 )
 def convolution(call: Call) -> tuple[Any, ...]:
     """Without flipping the kernel."""
-    fmt, given = call.format, call.attributes
-    x, weights = call.codes(0), call.codes(1)
-    axes = convolved_axes(call, x, weights)
-    kernel = weights.shape[2:]
-    stride, dilation = given.get("strides") or [1] * axes, given.get("dilations") or [1] * axes
-    pairs = padding_of(call, x.shape[2:], kernel, stride, dilation)
-    how = call.unit.accumulator("convolution", fmt)
-    start = None if call.given(2) is None else partials(call, call.codes(2), fmt, how)
-    if axes == 1:
-        x, weights, stride, dilation, pairs = x[:, :, None], weights[:, :, None], [1, *stride], [1, *dilation], [(0, 0), *pairs]  # fmt: skip
-    options: dict[str, Any] = {
-        "stride": tuple(stride),
-        "dilation": tuple(dilation),
-        "padding": tuple(pairs),
-        "layout": "NCHW",
-    }
-    result = call.run(bits.conv2d, x, weights, fmt, how, start, groups=given.get("group", 1), out_format=fmt, **options)
-    return (array_of(result[:, :, 0] if axes == 1 else result, fmt),)
+    convolved = Convolved.of(call)
+    return convolved.run(call, bits.conv2d, convolved.padding(call))
 
 
 @operator(
@@ -286,11 +299,9 @@ def convolution(call: Call) -> tuple[Any, ...]:
 )
 def transposed_convolution(call: Call) -> tuple[Any, ...]:
     """The gradient of a convolution for its inputs."""
-    fmt, given = call.format, call.attributes
-    x, weights = call.codes(0), call.codes(1)
-    axes = convolved_axes(call, x, weights)
-    group, kernel = given.get("group", 1), weights.shape[2:]
-    stride, dilation = given.get("strides") or [1] * axes, given.get("dilations") or [1] * axes
+    given, convolved = call.attributes, Convolved.of(call)
+    x, weights, stride, dilation, group = convolved
+    axes, kernel = x.ndim - 2, weights.shape[2:]
     more = given.get("output_padding") or [0] * axes
     name = given.get("auto_pad", b"NOTSET").decode()
     reach = [
@@ -306,23 +317,9 @@ def transposed_convolution(call: Call) -> tuple[Any, ...]:
             halves = [total - total // 2 for total in cut]
         pairs = [(half, total - half) for half, total in zip(halves, cut, strict=True)]
     else:
-        pairs = padding_of(call, x.shape[2:], kernel, stride, dilation)
+        pairs = convolved.padding(call)
         wanted = [r + extra - sum(pair) for r, extra, pair in zip(reach, more, pairs, strict=True)]
     if any(min(pair) < 0 for pair in pairs) or any(extra >= step for extra, step in zip(more, stride, strict=True)):
         call.refuse("negative padding, and an output_padding of the stride or more, are not emulated")
-    how = call.unit.accumulator("convolution", fmt)
-    start = None if call.given(2) is None else partials(call, call.codes(2), fmt, how)
-    shape = [x.shape[0], weights.shape[1] * group, *wanted]
-    if axes == 1:
-        x, weights, stride, dilation, pairs = x[:, :, None], weights[:, :, None], [1, *stride], [1, *dilation], [(0, 0), *pairs]  # fmt: skip
-        shape.insert(2, 1)
-    options: dict[str, Any] = {
-        "stride": tuple(stride),
-        "dilation": tuple(dilation),
-        "padding": tuple(pairs),
-        "layout": "NCHW",
-    }
-    result = call.run(
-        bits.conv2d_input_gradient, x, weights, tuple(shape), fmt, how, start, groups=group, out_format=fmt, **options
-    )
-    return (array_of(result[:, :, 0] if axes == 1 else result, fmt),)
+    shape = (x.shape[0], weights.shape[1] * group, *wanted)
+    return convolved.run(call, bits.conv2d_input_gradient, pairs, shape)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING
@@ -13,7 +13,7 @@ from softfloat.onnx.weights import WeightReport
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-__all__ = ["CastReport", "ConversionReport", "Decision", "as_text", "rendered"]
+__all__ = ["CastReport", "ConversionReport", "Decision"]
 
 Table = tuple[str, Sequence[str], Sequence[Sequence[str]]]
 """A title, headings, and rows of text."""
@@ -122,7 +122,7 @@ class ConversionReport:
         from rich.console import Group
         from rich.text import Text
 
-        tables = (rendered(f"\n{title}", headings, rows) for title, headings, rows in self._tables() if rows)
+        tables = (markup.rendered(f"\n{title}", headings, rows) for title, headings, rows in self._tables() if rows)
         return Group(Text(self._title(), "bold"), *tables)
 
     def _repr_html_(self) -> str:
@@ -133,24 +133,9 @@ class ConversionReport:
         return "".join(parts)
 
     def __str__(self) -> str:
-        return as_text(self)
+        from rich.console import Console
 
-
-def rendered(title: str, headings: Sequence[str], rows: Iterable[Sequence[RenderableType]]) -> RenderableType:
-    """A table with a title, for consoles."""
-    table = markup.plain_table(header=True)
-    for heading in headings:
-        table.add_column(heading, overflow="fold")
-    for row in rows:
-        table.add_row(*row)
-    return markup.titled(title, table)
-
-
-def as_text(shown: RenderableType) -> str:
-    """What a console of 120 columns shows, without colours."""
-    from rich.console import Console
-
-    console = Console(width=120, highlight=False, emoji=False, markup=False, color_system=None)
-    with console.capture() as caught:
-        console.print(shown)
-    return "\n".join(line.rstrip() for line in caught.get().splitlines())
+        console = Console(width=120, highlight=False, emoji=False, markup=False, color_system=None)
+        with console.capture() as caught:
+            console.print(self)
+        return "\n".join(line.rstrip() for line in caught.get().splitlines())

@@ -7,17 +7,13 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from enum import Enum
 from functools import cached_property
-from html import escape
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from softfloat import markup
 from softfloat.checks import check_choice, check_kind
 from softfloat.recipes.graph import LOW_TYPES, WIDE, Graph, Node
 from softfloat.recipes.recipe import Recipe
 from softfloat.recipes.vocabularies import SOURCES, clauses
-
-if TYPE_CHECKING:
-    from rich.console import RenderableType
 
 __all__ = ["AlreadyConvertedError", "Cast", "Colouring", "Decision", "Rule", "colour"]
 
@@ -95,7 +91,7 @@ class Cast:
 
 
 @dataclass(frozen=True, eq=False)
-class Colouring:
+class Colouring(markup.Tabled):
     """What a recipe makes of a graph; `print`, consoles and notebooks show it as a table.
 
     Attributes
@@ -189,25 +185,6 @@ class Colouring:
             "before": _described(self.graph),
             "after": _described(self.apply()),
         }
-
-    def __str__(self) -> str:
-        title, headings, rows = self._table()
-        return f"{title}\n{markup.aligned([headings, *rows], range(len(headings)))}"
-
-    def __rich__(self) -> RenderableType:
-        from rich.text import Text
-
-        title, headings, rows = self._table()
-        table = markup.plain_table(header=True)
-        for heading in headings:
-            table.add_column(heading, overflow="fold")
-        for row in rows:
-            table.add_row(*map(Text, row))
-        return markup.titled(title, table)
-
-    def _repr_html_(self) -> str:
-        title, headings, rows = self._table()
-        return markup.table_html([[*map(escape, row)] for row in rows], [*map(escape, headings)], title)
 
     def _table(self) -> tuple[str, list[str], list[list[str]]]:
         title = (

@@ -29,6 +29,7 @@ from softfloat.commands.reproduce import LOOPS
 from softfloat.experiments import accumulation, claims, figures
 from softfloat.experiments.claims import Verdict
 from softfloat.formats import NAMED
+from softfloat.progress import Shown
 
 
 @dataclasses.dataclass
@@ -127,9 +128,9 @@ def test_the_document_holds_long_sums(full):
     found = full.run.document["accumulation"]
     assert {name: len(rows) for name, rows in found.items()} == {"dots": 39, "chunks": 34, "blocks": 39, "sums": 52}
     assert set(found["dots"][0]) == {"accumulator", "length", "error", "swamped", "format", "settings"}
-    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error", "settings"}
+    assert set(found["chunks"][0]) == {"inner", "outer", "length", "chunk", "error", "settings", "accumulator"}
     assert set(found["blocks"][0]) == {"accumulator", "output", "length", "error", "bound"}
-    assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound"}
+    assert set(found["sums"][0]) == {"format", "rounding", "length", "runs", "error", "bound", "accumulator"}
     for name in ("blocks", "sums"):
         assert all(row["error"] <= row["bound"] for row in found[name])
 
@@ -358,14 +359,40 @@ def test_a_bar_only_on_a_terminal(monkeypatch, full):
 
 
 def test_lines_about_progress_where_nobody_watches(monkeypatch, full, capsys):
+    """One for each name; a name that stays is told again when some time has passed."""
+    steps = [("sums in bfloat16", 0.25), ("sums in bfloat16", 0.25), ("long sums", 0.5)]
+
     def reproduce(seed, progress, told, *, quick):
-        progress("sums in bfloat16", 0.25)
+        for step in steps:
+            progress(*step)
         return full.report
 
     monkeypatch.setattr(claims, "reproduce", reproduce)
-    monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", 0.0)
+    monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_NAMES", 0.0)
+    for seconds, told in ((1e9, [steps[0], steps[2]]), (0.0, steps)):
+        monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", seconds)
+        assert main(["reproduce", "--json"]) == 0
+        lines = [f"softfloat reproduce: {name}, {share:.0%} done" for name, share in told]
+        assert capsys.readouterr().err.splitlines() == lines
+    monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_NAMES", 1e9)
     assert main(["reproduce", "--json"]) == 0
-    assert capsys.readouterr().err == "softfloat reproduce: sums in bfloat16, 25% done\n"
+    assert capsys.readouterr().err == ""
+
+
+def test_the_bar_is_away_while_something_is_printed() -> None:
+    """From `clear` to the next update: what a pipe delivers late would stand in the line of a bar that came back at once."""
+    happened = []
+
+    class Recorded:
+        def __getattr__(self, name):
+            return lambda *_, **__: happened.append(name) or 0
+
+    shown = Shown("softfloat reproduce", Recorded())
+    shown.update("long sums", 0.5, "compiling loop 1, once")
+    shown.clear()
+    assert happened == ["add_task", "update", "start", "stop"]
+    shown.update("long sums", 0.5)
+    assert happened[4:] == ["update", "start"]
 
 
 def test_loops_are_counted_while_they_are_compiled(monkeypatch, full, capsys):
@@ -380,14 +407,17 @@ def test_loops_are_counted_while_they_are_compiled(monkeypatch, full, capsys):
         return full.report
 
     monkeypatch.setattr(claims, "reproduce", reproduce)
-    monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", 0.0)
+    for kind in ("NAMES", "LINES"):
+        monkeypatch.setattr(f"softfloat.progress.SECONDS_BETWEEN_{kind}", 0.0)
     for loops, of in ((12, (" of 12", " of 12")), (2, (" of 2", "")), (None, ("", ""))):
         monkeypatch.setattr(engine, "available", lambda known=loops is not None: (known, known))
         monkeypatch.setitem(LOOPS, ("tutorials", True), loops)
         assert main(["reproduce", "--json", "--quick"]) == 0
-        lines = [x for x in capsys.readouterr().err.splitlines() if "compiling" in x]
-        name = "softfloat reproduce: sums in bfloat16: compiling loop"
-        assert lines == [f"{name} {n}{all_}, once, 25% done" for n, all_ in zip((1, 3), of, strict=True)]
+        details = [f"compiling loop 1{of[0]}, once", f"1{of[0]} loops are there", f"2{of[0]} loops are there"]
+        details += [f"compiling loop 3{of[1]}, once", f"3{of[1]} loops are there"]
+        name, *lines = capsys.readouterr().err.splitlines()
+        assert name == "softfloat reproduce: sums in bfloat16, 25% done"
+        assert lines == [f"softfloat reproduce: sums in bfloat16: {detail}, 25% done" for detail in details]
 
 
 TAKEN = """

@@ -13,6 +13,8 @@ from softfloat.display.summation import sum_in_steps
 from softfloat.environments import as_rounding
 from softfloat.formats import Format
 
+pytestmark = pytest.mark.usefixtures("by_one_loop")
+
 WIDE = ROSTER["float16"]
 BY_MMA = accumulators.tensor_core("H100", "float8_e4m3fn", instruction="mma.sync")
 HALF_OUT = accumulators.tensor_core("V100", output="float16")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import dataclasses
+import inspect
 from fractions import Fraction
 from typing import Any
 
@@ -128,6 +130,100 @@ def test_the_other_experiments_take_them_too() -> None:
     assert sums[1].error != experiments.stochastic_sums([64], runs=2, formats=[HALF])[1].error
     runs = [experiments.train(E5M2, 2.0**10, steps=2, environment=environment).losses for environment in (None, FEW)]
     assert not np.array_equal(*runs)
+
+
+SETTINGS = Environment(rounding="toward_zero", ftz=True)
+SUMS: dict[str, dict[str, Any]] = {
+    "accumulation_widths": {"length": 512, "products": 4, "shift": 2.0},
+    "chunking": {"length": 64, "chunks": [8], "dots": 2},
+    "dot_swamping": {"lengths": [64], "dots": 2},
+    "running_sum": {"increment": 0.3, "count": 40},
+    "stochastic_sums": {"lengths": [64], "runs": 4, "formats": [HALF]},
+    "sums_across": {"formats": [HALF], "roundings": ["toward_negative"], "increment": 0.3, "count": 40},
+    "variance": {"numbers": [k / 1024 for k in range(1, 1025, 25)]},
+}
+"""Experiments that sum, and arguments with which they are small."""
+OTHERS: dict[str, dict[str, Any]] = {
+    "conversion_cases": {"rules": ["infinity"]},
+    "exception_cases": {},
+    "loss_scaling": {"fmt": E5M2},
+    "overflow_cases": {},
+    "rounding_chances": {"sr_bits": 2, "fractions": [0.9]},
+    "scale_rule_losses": {"places": 2, "blocks": 4},
+    "train": {"fmt": HALF, "steps": 1},
+    "train_scaled": {"fmt": HALF, "scales": [1.0], "steps": 1},
+    "underflow_cases": {},
+    "underflow_threshold": {},
+}
+"""Experiments that sum nothing in a format."""
+
+
+def content(found: Any) -> Any:
+    """Of dataclasses and sequences of them, all that they hold, so that it can be compared."""
+    if dataclasses.is_dataclass(found):
+        found = dataclasses.astuple(found)
+    if isinstance(found, tuple | list):
+        return [content(one) for one in found]
+    return repr(found.tolist() if isinstance(found, np.ndarray) else found)
+
+
+def functions() -> dict[str, Any]:
+    named = {name: getattr(experiments, name) for name in experiments.__all__}
+    return {name: one for name, one in named.items() if inspect.isfunction(inspect.unwrap(one))}
+
+
+def takes(function: Any, *names: str) -> bool:
+    parameters = inspect.signature(function).parameters
+    return any(name in parameters for name in names)
+
+
+def test_what_an_experiment_does_not_take_its_documentation_says() -> None:
+    for name, function in functions().items():
+        words = function.__doc__
+        assert name in SUMS | OTHERS if takes(function, "environment") else "environment" in words, name
+        assert name in SUMS if takes(function, "accumulator", "accumulators") else "accumulator" in words, name
+
+
+@pytest.mark.parametrize("name", [*SUMS, *OTHERS])
+def test_every_experiment_takes_an_environment(name: str) -> None:
+    function, options = getattr(experiments, name), (SUMS | OTHERS)[name]
+    settings = SETTINGS.replace(rounding="stochastic", sr_method="half") if name == "rounding_chances" else SETTINGS
+    if name in ("sums_across", "stochastic_sums"):  # whose rounding modes are arguments
+        settings = settings.replace(accumulator=fma("float32"))
+    plain, other = function(**options), function(**options, environment=settings)
+    assert content(plain) != content(other)
+    assert content(function(**options, environment=settings)) == content(other)
+    with pytest.raises(TypeError, match=r"environment must be a softfloat\.Environment, got str"):
+        function(**options, environment="ipu")
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_experiments_that_sum_take_an_accumulator(name: str) -> None:
+    """By the argument, or in the environment."""
+    function, options, how = getattr(experiments, name), SUMS[name], fma("float32")
+    several = "accumulators" in inspect.signature(function).parameters
+    chosen = {"accumulators": [how]} if several else {"accumulator": how}
+    mine = content(function(**options, **chosen))
+    assert mine != content(function(**options))
+    assert mine == content(function(**options, environment=Environment(accumulator=how)))
+    if not several:
+        assert mine == content(function(**options, accumulator=lambda _: how))
+        with pytest.raises(TypeError, match=r"accumulator must be a softfloat\.Accumulator"):
+            function(**options, accumulator="amp")
+
+
+def test_bounds_are_of_the_sums_that_they_were_proved_for() -> None:
+    options: dict[str, Any] = {"runs": 4, "formats": [HALF]}
+    plain = experiments.stochastic_sums([64], **options)
+    assert [row.accumulator for row in plain] == [repr(fma(HALF))] * 2
+    assert all(np.isfinite(row.bound) for row in plain)
+    for how in (amp("half"), fma("float32"), chunked(8, HALF, HALF)):
+        rows = experiments.stochastic_sums([64], **options, accumulator=how)
+        assert [(row.accumulator, row.bound, row.holds) for row in rows] == [(repr(how), np.inf, True)] * 2
+    with pytest.raises(ValueError, match="environment must not draw"):
+        experiments.underflow_threshold(environment=FEW)
+    with pytest.raises(ValueError, match="environment must have a rounding mode that draws"):
+        experiments.rounding_chances(2, environment=SETTINGS)
 
 
 def test_the_picture_names_what_differs() -> None:

@@ -136,6 +136,7 @@ USUAL = (
 """Those of the default run; the others are much the same, and compile many loops."""
 
 
+@pytest.mark.usefixtures("by_one_loop")
 @pytest.mark.parametrize(
     "name", [name if name in USUAL else pytest.param(name, marks=pytest.mark.exhaustive) for name in PLANTED]
 )

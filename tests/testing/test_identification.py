@@ -39,6 +39,8 @@ from softfloat.testing.hardware.features import features
 from softfloat.testing.hardware.table import instructions
 from softfloat.testing.identification.units import MAXIMUM_CALLS, Candidate, Identification
 
+pytestmark = pytest.mark.usefixtures("by_one_loop")
+
 F16, BF16, F32 = (ROSTER[name] for name in ("float16", "bfloat16", "float32"))
 
 

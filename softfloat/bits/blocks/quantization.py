@@ -62,28 +62,33 @@ INEXACT, UNDERFLOW, OVERFLOW, INVALID = (
 )
 
 
+class Quantizing(Options, total=False):
+    """What `quantize` takes by keyword, but for `count`."""
+
+    recipe: str | None
+    axis: int
+    block: int | tuple[int, ...] | None
+    partial: str
+    nans: str
+    infinities: str | None
+    nan_to: str
+    zero_block: str | None
+    subnormal_blocks: str
+    minimum: float | None
+    tensor_scale: Any
+    tensor_amax: float | None
+    four_over_six: str | None
+    scales: Any
+
+
 @overload
 def quantize(
     x: Any,
     block_format: BlockFormat | str,
     rule: str | None = ...,
     *,
-    recipe: str | None = ...,
-    axis: int = ...,
-    block: int | tuple[int, ...] | None = ...,
-    partial: str = ...,
-    nans: str = ...,
-    infinities: str | None = ...,
-    nan_to: str = ...,
-    zero_block: str | None = ...,
-    subnormal_blocks: str = ...,
-    minimum: float | None = ...,
-    tensor_scale: Any = ...,
-    tensor_amax: float | None = ...,
-    four_over_six: str | None = ...,
-    scales: Any = ...,
     count: Literal[False] = ...,
-    **options: Unpack[Options],
+    **keywords: Unpack[Quantizing],
 ) -> tuple[BlockCodes, Any]: ...
 
 
@@ -93,22 +98,8 @@ def quantize(
     block_format: BlockFormat | str,
     rule: str | None = ...,
     *,
-    recipe: str | None = ...,
-    axis: int = ...,
-    block: int | tuple[int, ...] | None = ...,
-    partial: str = ...,
-    nans: str = ...,
-    infinities: str | None = ...,
-    nan_to: str = ...,
-    zero_block: str | None = ...,
-    subnormal_blocks: str = ...,
-    minimum: float | None = ...,
-    tensor_scale: Any = ...,
-    tensor_amax: float | None = ...,
-    four_over_six: str | None = ...,
-    scales: Any = ...,
     count: Literal[True],
-    **options: Unpack[Options],
+    **keywords: Unpack[Quantizing],
 ) -> tuple[BlockCodes, Any, BlockCounts]: ...
 
 

@@ -67,6 +67,26 @@ class Task(NamedTuple):
     format: Format
 
 
+class Request(NamedTuple):
+    """An operator as PyTorch calls it, in a module that has a recipe."""
+
+    unit: Unit
+    recipe: Recipe
+    module: str
+    operator: Any
+    args: Sequence[Any]
+    kwargs: dict[str, Any]
+    otherwise: Otherwise
+
+    def plain(self, args: Sequence[Any] | None = None) -> Any:
+        """What it gives without the recipe, of other arguments, if there are any."""
+        return self.otherwise(self.unit, self.operator, self.args if args is None else args, self.kwargs)
+
+    def task(self, name: str, fmt: Format, exchanged: bool = False) -> Task:
+        """One of its products."""
+        return Task(self.unit, self.recipe, name, self.recipe.products[name], self.module, exchanged, fmt)
+
+
 def scaled(
     unit: Unit, operator: Any, args: Sequence[Any], kwargs: dict[str, Any], name: str, otherwise: Otherwise
 ) -> Any:
@@ -79,6 +99,7 @@ def scaled(
     recipe = quantising.recipe(module)
     if recipe is None:
         return otherwise(unit, operator, args, kwargs)
+    asked = Request(unit, recipe, module, operator, args, kwargs, otherwise)
     tensors = [x for x in (args[:2] if name == GROUPED else args) if isinstance(x, torch.Tensor)]
     dtypes = {x.dtype for x in tensors}
     for x in tensors:
@@ -86,9 +107,7 @@ def scaled(
             what = "real, got complex numbers" if x.is_complex() else f"dense, got one laid out as {x.layout}"
             raise UnsupportedArguments(f"tensors of products that recipes quantise must be {what}; {UNCHOSEN}")
     if len(dtypes) > 1 or not all(x.is_floating_point() for x in tensors):
-        return otherwise(
-            unit, operator, args, kwargs
-        )  # which PyTorch refuses, in its own words, or computes in integers
+        return asked.plain()  # which PyTorch refuses, in its own words, or computes in integers
     dtype = dtypes.pop()
     if dtype not in LOW and dtype != torch.float32:
         raise UnsupportedArguments(
@@ -99,12 +118,12 @@ def scaled(
         raise UnsupportedArguments("argument out_dtype is not emulated; cast the result")
     check_tensors(unit, recipe, FORMATS[dtype].format)
     if name == GROUPED:
-        return _grouped(unit, recipe, module, operator, args, kwargs, otherwise)
+        return _grouped(asked)
     if name in BACKWARD:
-        return _convolution_backward(unit, recipe, module, operator, args, kwargs, otherwise)
+        return _convolution_backward(asked)
     if name in CONVOLUTIONS:
-        return _convolution(unit, recipe, module, operator, args[: CONVOLUTIONS[name]], otherwise, (args, kwargs))
-    return _matrices(unit, recipe, module, operator, args, kwargs, name, otherwise)
+        return _convolution(asked, args[: CONVOLUTIONS[name]])
+    return _matrices(asked, name)
 
 
 def check_tensors(unit: Unit, recipe: Recipe, fmt: Format) -> None:
@@ -121,32 +140,18 @@ def check_tensors(unit: Unit, recipe: Recipe, fmt: Format) -> None:
 # -- matrix products -------------------------------------------------------------------------------------------------
 
 
-def _matrices(
-    unit: Unit,
-    recipe: Recipe,
-    module: str,
-    operator: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    name: str,
-    otherwise: Otherwise,
-) -> Any:
-    first = MATRICES[name]
+def _matrices(asked: Request, name: str) -> Any:
+    first, unit, args = MATRICES[name], asked.unit, asked.args
     a, b = args[first], args[first + 1]
-    which, exchanged = _which(unit, a, b)
-    product = recipe.products[which]
-    if which == "forward":
-        _remember(unit, a, b)
-    if not product.quantised:
-        return otherwise(unit, operator, args, kwargs)
-    rest = dict(kwargs)
-    in_place = private.schema_name(operator).endswith("_")
+    task = _product(asked, a, b)
+    if task is None:
+        return asked.plain()
+    rest, fmt = dict(asked.kwargs), task.format
+    in_place = private.schema_name(asked.operator).endswith("_")
     target = rest.pop("out", args[0] if in_place else None)
     beta, alpha = rest.pop("beta", 1), rest.pop("alpha", 1)
     if rest:
         raise UnsupportedArguments(f"argument {', '.join(rest)} is not emulated")
-    fmt = FORMATS[a.dtype].format
-    task = Task(unit, recipe, which, product, module, exchanged, fmt)
     x, y = numbers_of(a), numbers_of(b)
     if name == "addbmm":
         x, y = x.transpose(1, 0, 2).reshape(x.shape[1], -1), y.reshape(-1, y.shape[2])
@@ -161,32 +166,29 @@ def _matrices(
     return unit.deliver(result[..., 0] if vector else result, a.dtype, target)
 
 
-def _grouped(
-    unit: Unit,
-    recipe: Recipe,
-    module: str,
-    operator: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    otherwise: Otherwise,
-) -> Any:
+def _grouped(asked: Request) -> Any:
     """Every group is a product of its own, with scales of its own."""
-    a, b, ends = grouped_arguments({**dict(zip(private.argument_names(operator), args, strict=False)), **kwargs})
-    which, exchanged = _which(unit, a, b)
-    product = recipe.products[which]
-    if which == "forward":
-        _remember(unit, a, b)
-    if not product.quantised:
-        return otherwise(unit, operator, args, kwargs)
-    fmt = FORMATS[a.dtype].format
-    task = Task(unit, recipe, which, product, module, exchanged, fmt)
+    named = dict(zip(private.argument_names(asked.operator), asked.args, strict=False))
+    a, b, ends = grouped_arguments({**named, **asked.kwargs})
+    task = _product(asked, a, b)
+    if task is None:
+        return asked.plain()
     x, y = numbers_of(a), numbers_of(b)
     shape, groups = grouped(a, b, ends)
-    result = np.zeros(shape, fmt.dtype)
+    result = np.zeros(shape, task.format.dtype)
     for group in groups:
         if result[group.result].size:
             result[group.result] = multiply(task, x[group.first], y[group.second])
-    return unit.deliver(result, a.dtype, None)
+    return asked.unit.deliver(result, a.dtype, None)
+
+
+def _product(asked: Request, a: torch.Tensor, b: torch.Tensor) -> Task | None:
+    """Which of a layer's products this is; None where the recipe does not quantise it."""
+    which, exchanged = _which(asked.unit, a, b)
+    if which == "forward":
+        _remember(asked.unit, a, b)
+    task = asked.task(which, FORMATS[a.dtype].format, exchanged)
+    return task if task.product.quantised else None
 
 
 def numbers_of(tensor: torch.Tensor) -> Any:
@@ -294,25 +296,13 @@ def _matrices_of(function: Callable[..., Any], a: Any, b: Any, geometry: Geometr
     return weight_gradient_matrices(a, b, shape[0], geometry)
 
 
-def _task(unit: Unit, recipe: Recipe, module: str, name: str, fmt: Format, exchanged: bool = False) -> Task:
-    return Task(unit, recipe, name, recipe.products[name], module, exchanged, fmt)
-
-
-def _convolution(
-    unit: Unit,
-    recipe: Recipe,
-    module: str,
-    operator: Any,
-    args: Sequence[Any],
-    otherwise: Otherwise,
-    whole: tuple[Any, Any],
-) -> Any:
+def _convolution(asked: Request, args: Sequence[Any]) -> Any:
     """A transposed one is the input gradient of a convolution whose outputs are the inputs."""
     x, weight, bias, stride, padding, dilation, transposed, output_padding, groups = args
-    if not recipe.forward.quantised:
-        return otherwise(unit, operator, *whole)
+    if not asked.recipe.forward.quantised:
+        return asked.plain()
     convolution = spatial(weight, groups, stride, padding, dilation, output_padding)
-    run: Any = ScaledRunner(_task(unit, recipe, module, "forward", FORMATS[x.dtype].format))
+    run: Any = ScaledRunner(asked.task("forward", FORMATS[x.dtype].format))
     c = None if bias is None else codes_of(bias)
     data, kernel = numbers_of(x), numbers_of(weight)
     if transposed:
@@ -320,32 +310,25 @@ def _convolution(
         result = convolution.input_gradient(run, convolution.adapted(data, shape, kernel.shape), kernel, shape, c)
     else:
         result = convolution.outputs(run, data, kernel, c)
-    return unit.deliver(result, x.dtype, whole[1].get("out"))
+    return asked.unit.deliver(result, x.dtype, asked.kwargs.get("out"))
 
 
-def _convolution_backward(
-    unit: Unit,
-    recipe: Recipe,
-    module: str,
-    operator: Any,
-    args: Sequence[Any],
-    kwargs: dict[str, Any],
-    otherwise: Otherwise,
-) -> Any:
+def _convolution_backward(asked: Request) -> Any:
+    unit, recipe, args = asked.unit, asked.recipe, asked.args
     gradient, x, weight, _, stride, padding, dilation, transposed, output_padding, groups, mask = args
     quantised = [recipe.input_gradient.quantised, recipe.weight_gradient.quantised]
     fmt = FORMATS[x.dtype].format
     results: list[Any] = [None, None, None]
     left = [want and not done for want, done in zip(mask, [*quantised, False], strict=True)]
     if any(left[:2]):
-        results = list(otherwise(unit, operator, [*args[:-1], left], kwargs))
+        results = list(asked.plain([*args[:-1], left]))
         mask = [want and not done for want, done in zip(mask, left, strict=True)]
     convolution = spatial(weight, groups, stride, padding, dilation, output_padding)
     g, data, kernel = numbers_of(gradient), numbers_of(x), numbers_of(weight)
     if transposed:
         data = convolution.adapted(data, g.shape, kernel.shape)
     if mask[0]:
-        run: Any = ScaledRunner(_task(unit, recipe, module, "input_gradient", fmt))
+        run: Any = ScaledRunner(asked.task("input_gradient", fmt))
         found = (
             convolution.outputs(run, g, kernel)[tuple(slice(size) for size in x.shape)]
             if transposed
@@ -353,7 +336,7 @@ def _convolution_backward(
         )
         results[0] = unit.deliver(found, x.dtype, None)
     if mask[1]:
-        run = ScaledRunner(_task(unit, recipe, module, "weight_gradient", fmt, bool(transposed)))
+        run = ScaledRunner(asked.task("weight_gradient", fmt, bool(transposed)))
         inputs, outputs = (g, data) if transposed else (data, g)
         results[1] = unit.deliver(convolution.weight_gradient(run, inputs, outputs, kernel.shape), x.dtype, None)
     if mask[2]:

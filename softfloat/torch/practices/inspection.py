@@ -21,7 +21,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from html import escape
 from typing import TYPE_CHECKING, Any, TextIO
 
 import numpy as np
@@ -37,7 +36,6 @@ from softfloat.torch.operators.bridge import numbers_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
-    from rich.console import RenderableType
 
 __all__ = ["GradientStatistics", "Outfeed", "gradient_statistics", "print_tensor"]
 
@@ -318,7 +316,7 @@ def _leaves(output: Any, place: str = "") -> Iterator[tuple[str, torch.Tensor]]:
 
 
 @dataclass(frozen=True, eq=False)
-class GradientStatistics:
+class GradientStatistics(markup.Tabled):
     """How large gradients are, and how many of them a format would lose; `print`, consoles and notebooks show it as a table.
 
     Attributes
@@ -422,24 +420,7 @@ class GradientStatistics:
     def __radd__(self, other: Any) -> GradientStatistics:
         return self if isinstance(other, int) and other == 0 else NotImplemented  # where `sum` starts
 
-    def __str__(self) -> str:
-        title, headings, rows = self._table()
-        return f"{title}\n{markup.aligned([headings, *rows], [0])}"
-
-    def __rich__(self) -> RenderableType:
-        from rich.text import Text
-
-        title, headings, rows = self._table()
-        table = markup.plain_table(header=True)
-        for heading in headings:
-            table.add_column(heading, justify="left" if heading == headings[0] else "right", overflow="fold")
-        for row in rows:
-            table.add_row(*map(Text, row))
-        return markup.titled(title, table)
-
-    def _repr_html_(self) -> str:
-        title, headings, rows = self._table()
-        return markup.table_html([[*map(escape, row)] for row in rows], [*map(escape, headings)], title)
+    _left = 1
 
     def _table(self) -> tuple[str, list[str], list[list[str]]]:
         """Title, headings, rows."""
