@@ -1,5 +1,5 @@
 """Outputs in a line: dot products whose operands are their own, in panels whose rows have nothing to do with each other; what becomes of
-their states, and of sums of blocks. Operands are read by `gathered.gather`, some of k and some of the outputs at a time.
+their states, and of sums of blocks.
 """
 
 import numpy as np
@@ -14,11 +14,12 @@ from .accumulate import (
     round_drawn_projected_row,
     round_drawn_row,
 )
-from .gathered import TURNS
 from .jit import copy_row, fill_row, flat, kernel, viewed
 from .rounding import target_of
 from .steps import INEXACT, OVERFLOW, SLOTS, UNDERFLOW
 
+TURNS = 16
+"""Outputs below which panels are gone through side by side."""
 LONE_LANES = 4
 """Of the smallest vector that CPUs have."""
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -83,6 +84,40 @@ def address(x: Codes) -> int:
 def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:
     """Where arrays lie."""
     return {name: address(x) for name, x in arrays.items()}
+
+
+@lru_cache(maxsize=64)
+def _as_bits(x: float, double: bool) -> int:
+    """A number as panels of float64 or float32 have it."""
+    return int(np.float64(x).view(np.uint64) if double else np.float32(x).view(np.uint32))
+
+
+def words_of_reading(
+    what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int], tiny: float = 0.0, of_zeros: float = 0.0
+) -> array[int]:
+    """What the loop of a reading takes. Arrays of nothing lie nowhere."""
+    places = sums().READ_PLACES
+    words = array("Q", bytes(8 * len(places)))
+    for name, x in arrays.items():
+        words[places[name]] = address(x) if x.size else 0
+    for name, number in numbers.items():
+        words[places[name]] = number
+    words[places["tiny"]], words[places["of_zeros"]] = _as_bits(tiny, what.double), _as_bits(of_zeros, what.double)
+    return words
+
+
+def read(what: Any, words: array[int]) -> tuple[float, float, bool]:
+    """Operands to panels by that loop: the least magnitude but 0, and the greatest; whether all is finite."""
+    floor, spans = sums(), array("d", (0.0, 0.0))
+    words[floor.READ_PLACES["spans"]] = spans.buffer_info()[0]
+    finite = floor.loop_of(what)(words.buffer_info()[0])
+    return spans[0], spans[1], bool(finite)
+
+
+def reading_of(reading: str, codes: Codes, panels: Codes) -> Any:
+    """The description of a loop that reads such codes into panels, whose axes end with (planes, panels, k, size)."""
+    double, stays = panels.dtype == np.float64, panels.dtype == np.uint16
+    return sums().Reading(reading, codes.dtype.name, double, panels.shape[-4], panels.shape[-1], stays)
 
 
 def room(what: Any, tiles: int) -> Codes:

@@ -21,7 +21,6 @@ from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
     counted_lines,
     dots,
-    gathered,
     orders,
     paired,
     steps,
@@ -81,22 +80,23 @@ class Operand:
     origin: int = 0
     """The output whose codes come first."""
 
-    def gather(self, index: Codes, start: int, stop: int, outputs: Span, cells: int, panels: Codes) -> Extent:
+    def gather(self, index: Codes, start: int, stop: int, outputs: Span, panels: Codes) -> Extent:
         """Numbers for some outputs and some of k, or codes as they are, to panels; what they span."""
-        first = (outputs.start - self.origin) * self.steps[1]
-        loop = gathered().gather(self.reading, panels.dtype.type)
-        least, greatest, finite = loop(
-            self.flat, self.table, first, *self.steps, index, start, stop, outputs.stop - outputs.start, cells,
-            self.tiny, self.of_zeros, panels,
-        )  # fmt: skip
-        return tiling.extent_of(least, greatest, finite, self.format)
+        what = generated.reading_of(self.reading, self.flat, panels)
+        arrays = {"codes": self.flat, "table": self.table, "panels": panels, "index": index}
+        numbers = {
+            "first": (outputs.start - self.origin) * self.steps[1], "k_step": self.steps[0], "n_step": self.steps[1],
+            "start": start, "length": stop - start, "count": outputs.stop - outputs.start, "products": 1,
+        }  # fmt: skip
+        found = generated.read(what, generated.words_of_reading(what, arrays, numbers, self.tiny, self.of_zeros))
+        return tiling.extent_of(*found, self.format)
 
     def cleared(self, outputs: Span) -> tuple[Codes, Operand]:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
         first, size = (outputs.start - self.origin) * self.steps[1], self.flat.itemsize
         shape, strides = (outputs.stop - outputs.start, self.length), (self.steps[1] * size, self.steps[0] * size)
         codes = as_strided(self.flat[first:], shape, strides).copy()
-        infinity = gathered().INFINITIES.get(self.reading)
+        infinity = sums().INFINITIES.get(self.reading)
         if infinity is not None:
             finite = codes & 0x7FFF < infinity
         else:
@@ -241,7 +241,7 @@ class _Work:
         """How loops read panels that hold codes, or "" if these hold numbers."""
         serves = isinstance(self.way, Generated) and not (self.lone or self.draws) and self.tally is None
         same = self.shared is not None or self.first.reading == self.second.reading
-        return self.first.reading if serves and same and self.first.reading in gathered().INFINITIES else ""
+        return self.first.reading if serves and same and self.first.reading in sums().INFINITIES else ""
 
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
@@ -282,7 +282,7 @@ def run(
     extent, ones = None, False
     if second.steps == (0, 0) and isinstance(way, OneByOne):
         shared = np.empty((1, 1, 1, 1), way.carrier)
-        extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), 1, shared)
+        extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
         flushes = way.manner.daz or way.manner.ftz
         ones = (
             tally is None
@@ -292,7 +292,7 @@ def run(
         )
     if second.steps[1] == 0 and not ones:
         shared = np.empty((way.planes, 1, length, 1), way.carrier)
-        extent = second.gather(index, 0, length, Span(0, 1), 1, shared)
+        extent = second.gather(index, 0, length, Span(0, 1), shared)
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
@@ -477,10 +477,10 @@ class _State:
         shape = way.planes, self.panels, stop - start, read
         kind = np.uint16 if work.reading else None
         a = self.room.array("a", shape, np.empty, kind)
-        spans = [work.first.gather(work.index, start, stop, self.outputs, read, a)]
+        spans = [work.first.gather(work.index, start, stop, self.outputs, a)]
         if work.shared is None:
             b = self.room.array("b", shape, np.empty, kind)
-            spans.append(work.second.gather(work.index, start, stop, self.outputs, read, b))
+            spans.append(work.second.gather(work.index, start, stop, self.outputs, b))
         else:
             b = work.shared if work.ones else np.ascontiguousarray(work.shared[:, :, start:stop])
             spans.append(work.shared_extent or spans[0])

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import threads, tiling, units
+from softfloat.engine import generated, threads, tiling, units
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded, readable
 from softfloat.engine.lines import Span
-from softfloat.engine.parameters import batches, stacked, tiles
+from softfloat.engine.parameters import batches, stacked, sums, tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
@@ -66,8 +66,22 @@ class Operand(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        loop: Callable[..., Spans] = stacked().laid_out(self.reading, self.carrier, self.planes, self.stands)
-        return loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
+        return generated.read(*self.reader(self.codes[part], panels))
+
+    def reader(self, codes: Codes, panels: Codes) -> tuple[Any, Any]:
+        """The loop that does so, and what it takes."""
+        products, down, across = codes.shape
+        steps = (1, across, across, down) if self.stands else (across, 1, down, across)
+        numbers = dict(zip(("k_step", "n_step", "length", "count"), steps, strict=True))
+        numbers |= {"products": products, "apart": down * across, "size": codes.itemsize}
+        what = generated.reading_of(self.reading, codes, panels)
+        arrays = {"codes": codes, "table": self.table, "panels": panels}
+        return what, generated.words_of_reading(what, arrays, numbers, self.tiny, self.of_zeros)
+
+    def reading_loop(self, panels: Codes) -> tuple[np.uint64, Codes]:
+        """The address of the loop that reads one product, and what it takes of the first."""
+        what, words = self.reader(self.codes[:1], panels)
+        return np.uint64(sums().loop_of(what).address), np.array(words, np.uint64)
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -90,9 +104,22 @@ class Scaled(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """As an `Operand` does."""
-        loop: Callable[..., Spans] = stacked().laid_out("number", np.float64, 1, self.stands)
-        loop(self.powers[np.newaxis], NO_TABLE, 0.0, 0.0, panels[:, 1:])
-        return loop(self.values[np.newaxis], NO_TABLE, 0.0, 0.0, panels[:, :1])
+        powers, values = (
+            Operand(
+                self.format,
+                "number",
+                np.float64,
+                self.stands,
+                np.ascontiguousarray(x[np.newaxis]),
+                NO_TABLE,
+                0.0,
+                0.0,
+                1,
+            )
+            for x in (self.powers, self.values)
+        )
+        powers.lay_out(part, panels[:, 1:])
+        return values.lay_out(part, panels[:, :1])
 
     def extent(self, found: Spans) -> Extent:
         """As an `Operand` does."""
@@ -335,13 +362,11 @@ class _Batch(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _batch(
-    way: Way, planned: Program, readings: tuple[str, str], planes: int, rows: int, length: int, columns: int
-) -> _Batch | None:
+def _batch(way: Way, planned: Program, planes: int, rows: int, length: int, columns: int) -> _Batch | None:
     """That of products of one size; None if no loop does them."""
     floor, writing = tiles(), "" if way.results else tiling.written(planned.partials)
     whole = not writing and rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
-    loop = way.batch(readings, whole, writing)
+    loop = way.batch(whole, writing)
     if loop is None:
         return None
     coded = way.results or way.carrier
@@ -368,8 +393,7 @@ def one_after_the_other(
     """As `in_pieces`, of products so small that what Python does between their loops counts: one loop does all. None if this is not for them."""
     first, second = operands
     (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
-    readings = first.reading, second.reading
-    batch = _batch(way, planned, readings, first.planes, rows, length, columns) if products > 1 else None
+    batch = _batch(way, planned, first.planes, rows, length, columns) if products > 1 else None
     if batch is None or batch.size > SMALL or (into and not all(x.flags.c_contiguous for x in into)):
         return None
     shape = products, rows, columns
@@ -383,9 +407,10 @@ def one_after_the_other(
         a, b, begins, *own = arena.arrays
         arrays = [a, b, begins, *own, batch.constants[0]]
         function, words, lows = way.beside(planned, arrays, rows, columns)
+        readers = [x for operand, panels in zip(operands, (a, b), strict=True) for x in operand.reading_loop(panels)]
         raised = batch.loop(
-            function, words, start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny,
-            first.of_zeros, a, b, begins, values, flags, *(own or batch.nowhere), *batch.constants, batch.limit, lows, spans, left,
+            function, words, *readers, start, stop, rows, length, columns, a, b, begins, values, flags, *(own or batch.nowhere),
+            *batch.constants, batch.limit, lows, spans, left,
         )  # fmt: skip
         _arenas.give_back(arena)
         seen.append(raised)

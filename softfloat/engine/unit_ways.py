@@ -116,11 +116,11 @@ class UnitWay(Way):
         given |= {"near": near, "step": planned.begun.get(dots().STORE, 0)}
         return generated.Grids(self.sum("grid", counting), known, given)
 
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
+    def batch(self, whole: bool, writing: str) -> Callable[..., int] | None:
         """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
         if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not writing:
             return None
-        loop: Callable[..., int] = batches().unit_batch(readings, self.carrier, writing)
+        loop: Callable[..., int] = batches().unit_batch(writing)
         return loop
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:

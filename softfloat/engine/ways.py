@@ -185,8 +185,8 @@ class Way:
         """What the magnitudes of so many products must add up to less than for loops that split sums, 0 without any."""
         return 0.0
 
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
-        """The loop of `kernels.batches`, if there is one, for operands read so, and outputs that are whole tiles or not, or written so."""
+    def batch(self, whole: bool, writing: str) -> Callable[..., int] | None:
+        """The loop of `kernels.batches`, if there is one, for outputs that are whole tiles or not, or written so."""
         return None
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
@@ -326,11 +326,11 @@ class OneByOne(Settled):
         top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
+    def batch(self, whole: bool, writing: str) -> Callable[..., int] | None:
         """The loop of `kernels.batches`, which makes codes."""
         if self.results is None:
             return None
-        loop: Callable[..., int] = batches().batch(readings, whole)
+        loop: Callable[..., int] = batches().batch(whole)
         return loop
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
