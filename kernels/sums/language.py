@@ -182,6 +182,10 @@ class Code:
         """The place of the number after so many others."""
         return self.builder.gep(pointer, [self.int(where).value])
 
+    def there(self, pointer):
+        """Whether a place is any."""
+        return Int(self.builder, self.builder.ptrtoint(pointer, LONG)).differs(0)
+
     def as_words(self, pointer):
         """A place of numbers as one of words."""
         return self.builder.bitcast(pointer, WORD.as_pointer())

@@ -385,6 +385,15 @@ class Driver:
 
     # -- results ---------------------------------------------------------------------------------------------------
 
+    def tell_own(self, state):
+        """Of outputs that have operands of their own, if they are asked for: of a state, or of those that were kept turn by turn."""
+        code, call, cells = self.code, self.call, self.maker.sum.cells
+        with code.when(code.there(call["values"])):
+            kept = call["records"].differs(0)
+            place = code.builder.select(kept.value, call["kept"], state)
+            with code.loop(kept.choose(call["records"], code.int(1))) as turn:
+                self.tell(code.at(place, turn * (call["slots"] * cells)), self.outputs + turn * cells)
+
     def tell(self, state, outputs):
         """Sums, flags and counts, to where they belong."""
         code, call, maker = self.code, self.call, self.maker

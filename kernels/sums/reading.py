@@ -79,7 +79,7 @@ class Reader(Maker):
             "fetch", min(TURNS, cells), (self.source, LONG, self.source), 5
         )
         k_step, n_step, start, turns, width = given
-        indexed = self._is_there(code, index)
+        indexed = code.there(index)
         whole, full = code.variable(code.int(0)), code.variable(code.int(0))
         if cells > 1:
             lies = indexed.same(0) & k_step.same(1) & n_step.differs(1)
@@ -122,10 +122,6 @@ class Reader(Maker):
                 code.put(code.get(corner, lane * n_step), target, lane)
         code.builder.ret_void()
         return code.builder.function
-
-    @staticmethod
-    def _is_there(code, pointer):
-        return Int(code.builder, code.builder.ptrtoint(pointer, LONG)).differs(0)
 
     def _transpose(self, code, source, apart, target, turns):
         """So many codes of each of some rows, which lie apart, to as many stretches of a block.
@@ -229,7 +225,7 @@ class Reader(Maker):
         for n, bits in enumerate((-1, 0)):
             code.store(code.everywhere(bits, self.told), seen, n * self.lanes)
         across, stretch = (count + cells - 1) // cells, length * cells
-        indexed = self._is_there(code, call["index"])
+        indexed = code.there(call["index"])
         orderly = indexed.same(0) & k_step.same(1)
         along = orderly & (n_step > 1) & (length >= READ)
         with code.loop(call["products"]) as product, code.loop(across) as panel:

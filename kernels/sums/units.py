@@ -452,6 +452,7 @@ class _Panels(_Turns):
         self.begin()
         if maker.recording is None:
             self.turns(a, b, state, begun=True)
+            self.tell_own(state)
             return
         fixed = state, call["numbers"], call["a_size"], call["b_size"]
         with code.builder.if_else(call["records"].differs(0).value) as (keeping, otherwise):
@@ -459,3 +460,4 @@ class _Panels(_Turns):
                 code.call(maker.recording, a, b, call["kept"], *fixed, call["turns"] // maker.sum.unit.group)
             with otherwise:
                 self.turns(a, b, state, begun=True)
+        self.tell_own(state)

@@ -19,7 +19,6 @@ from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import readable
 from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
-    counted_lines,
     dots,
     orders,
     paired,
@@ -470,8 +469,8 @@ class _State:
         self.records = records
         self.spans: list[tuple[Extent, Extent]] = []
 
-    def advance(self, start: int, stop: int, kept: Codes) -> bool:
-        """Products start ... stop - 1, or False if an operand is not finite."""
+    def advance(self, start: int, stop: int, kept: Codes, told: dict[str, Codes]) -> bool:
+        """Products start ... stop - 1, or False if an operand is not finite; what these arrays are for is told of the state, or of all kept ones."""
         work, way = self.work, self.work.way
         read = 1 if work.lone else work.cells
         shape = way.planes, self.panels, stop - start, read
@@ -491,17 +490,18 @@ class _State:
             a *= work.factor
         if isinstance(way, UnitWay) and way.alike:
             a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
-        self._loop(start, a, b, kept)
+        self._loop(start, a, b, kept, told)
         return True
 
-    def _loop(self, start: int, a: Codes, b: Codes, kept: Codes) -> None:
+    def _loop(self, start: int, a: Codes, b: Codes, kept: Codes, told: dict[str, Codes]) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
         index, stride, _, key, stream = work.address
         first = index + self.outputs.start * stride
         what = work.what
-        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
-        given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
+        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | told
+        given = {"turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records}
+        given |= {"tiles": self.panels, "wide": what.lanes, "nan_flags": work.nan_flags}
         given |= {"a_size": a.size // way.planes, "b_size": b.size // way.planes}
         if what.draws:
             step = work.begun + start // way.group * work.apart
@@ -528,23 +528,20 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     way, length = work.way, work.length
     group = generated.TURNS if isinstance(way, Drawn) else way.group
     step = max(work.piece // (state.panels * work.cells) // group, 1) * group
+    cells, count, mine = work.cells, outputs.stop - outputs.start, slice(outputs.start, outputs.stop)
+    padded = state.panels * cells
+    places = [x[mine] if count == padded else np.empty(padded, x.dtype) for x in (values, flags)]
+    tally = None if work.tally is None else Tally.room((padded,), way.carrier)
+    told = dict(zip(("values", "flags"), places, strict=True)) | ({} if tally is None else tally._asdict())
     for k in range(0, length, step):
-        if not state.advance(k, min(k + step, length), state.flat):
+        stop = min(k + step, length)
+        if not state.advance(k, stop, state.flat, told if stop == length else {}):
             return False
-    cells, count = work.cells, outputs.stop - outputs.start
-    settle = paired().settle(way.carrier, work.slots)
-    if work.tally is not None:
-        counted_lines().told(way.carrier, work.slots)(state.flat, *work.tally, outputs.start, outputs.stop)
-    if count % cells == 0:
-        shape = state.panels, cells
-        places = values[outputs.start : outputs.stop].reshape(shape), flags[outputs.start : outputs.stop].reshape(shape)
-        settle(state.flat, *places, work.nan_flags)
-    else:
-        found: Codes = np.empty((state.panels, cells), way.carrier)
-        raised: Codes = np.empty((state.panels, cells), np.uint8)
-        settle(state.flat, found, raised, work.nan_flags)
-        values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
-        flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
+    if count < padded:
+        values[mine], flags[mine] = (x[:count] for x in places)
+    if work.tally is not None and tally is not None:
+        for target, source in zip(work.tally, tally, strict=True):
+            target[:, mine] = source[:, :count]
     if work.errors is not None:
         lost = state.flat.reshape(state.panels, work.slots, cells)[:, orders().ERRORS]
         work.errors[outputs.start : outputs.stop] = lost.reshape(-1)[:count]
@@ -557,17 +554,14 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     way, length = work.way, work.length
     count = outputs.stop - outputs.start
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
-    settle = paired().settle(way.carrier, work.slots)
     for k in range(0, length, step):
         stop = min(k + step, length)
-        kept = state.room.array("kept", (stop - k, work.kept))
-        if not state.advance(k, stop, kept):
+        kept, shape = state.room.array("kept", (stop - k, work.kept)), (stop - k, work.cells)
+        told = {"values": np.empty(shape, way.carrier), "flags": np.empty(shape, np.uint8)}
+        if not state.advance(k, stop, kept, told):
             return False
-        found: Codes = np.empty((stop - k, count), way.carrier)
-        raised: Codes = np.empty((stop - k, count), np.uint8)
-        settle(kept, found, raised, work.nan_flags)
-        values[k:stop, outputs.start : outputs.stop] = found
-        flags[k:stop, outputs.start : outputs.stop] = raised
+        values[k:stop, outputs.start : outputs.stop] = told["values"][:, :count]
+        flags[k:stop, outputs.start : outputs.stop] = told["flags"][:, :count]
         if work.errors is not None:
             lost = kept.reshape(stop - k, work.slots, -1)[:, orders().ERRORS]
             work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]
