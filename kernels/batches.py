@@ -2,10 +2,9 @@
 
 import numpy as np
 
-from . import jit, spec
+from . import jit
 from .jit import flat, row, scratch
 from .quick_steps import SPLIT_MOST
-from .stacked import writing_out
 from .sums.calls import called, grids, place_of
 from .sums.target import READ_PLACES
 from .tiles import finding_least
@@ -15,30 +14,6 @@ WORDS = len(READ_PLACES)
 CODES, SPANS, APART, SIZE_OF_CODE = (READ_PLACES[name] for name in ("codes", "spans", "apart", "size"))
 LEFT = 1 << 8
 """Beside the flags that a loop has seen: some product was left."""
-
-
-@row
-def copied_out(values, raised, codes, flags):
-    """As `stacked.writing_out`, of outputs that are codes; no flags are told that their loop has not."""
-    products, rows, columns = codes.shape
-    for product in range(products):
-        for i in range(rows):
-            for j in range(columns):
-                codes[product, i, j] = values[product, i, j]
-                flags[product, i, j] = raised[product, i, j]
-    return True
-
-
-@jit.once
-def batch(whole):
-    """The loop of products that meet the sum one after the other, by a generated loop at an address, whose outputs are codes."""
-    return _batch(True, whole, copied_out)
-
-
-@jit.once
-def unit_batch(writing):
-    """The same of units whose terms are aligned, whose stores draw nothing, written as `stacked.WRITERS` says."""
-    return _batch(False, False, writing_out(writing))
 
 
 @row
@@ -52,19 +27,18 @@ def product_read(function, words, number, spans):
     return called(function, call) != 0
 
 
-def _batch(numbers_alone, whole, write):
+@jit.once
+def batch(whole):
     """loop(function, words, read_a, words_a, read_b, words_b, first, last, rows, length, columns, panels_a, panels_b, begins, values, flags,
     own_values, own_flags, numbers, nan_flags, limit, lows, spans, left) -> flags seen, of products first ... last - 1.
 
-    Operands are read by loops at addresses into panels of one product, numbers alone or powers of two beside them; values and flags,
-    (products, rows, columns), are what `grids` makes of them, or what `write` makes of that. They are `whole` tiles, or own values and
-    flags are those of one product, filled up to such. `begins`, zeros, are what sums begin with. Products whose magnitudes add up to less
-    than `limit` are as small as loops that split sums ask. lows has room for what is least in panels, or none if no sum asks. spans,
-    (products, 2, 2), tells the least and the greatest magnitude of a and of b. A product that is not finite is left as it was, marked in
-    `left`, and told by LEFT.
+    Operands are read by loops at addresses into panels of one product; values and flags, (products, rows, columns), are the codes and flags
+    that `grids` makes of them, of `whole` tiles, or own values and flags are those of one product, filled up to such. `begins`, zeros, are
+    what sums begin with. Products whose magnitudes add up to less than `limit` are as small as loops that split sums ask. lows has room for
+    what is least in panels, or none if no sum asks. spans, (products, 2, 2), tells the least and the greatest magnitude of a and of b. A
+    product that is not finite is left as it was, marked in `left`, and told by LEFT.
     """
     least_of_a, least_of_b = finding_least(ROWS), finding_least(LANES[np.float32])
-    unbounded = spec.OVERFLOW | spec.INVALID
 
     def batch_loop(
         function, words, read_a, words_a, read_b, words_b, first, last, rows, length, columns, panels_a, panels_b, begins, values, flags,
@@ -79,7 +53,7 @@ def _batch(numbers_alone, whole, write):
                 left[n] = True
                 seen |= LEFT
                 continue
-            if numbers_alone and lows.size:
+            if lows.size:
                 least_of_a(flat(panels_a), lows[:turns_of_a])
                 least_of_b(flat(panels_b), lows[turns_of_a:])
             greatest_b = spans[n, 1, 1]
@@ -94,8 +68,9 @@ def _batch(numbers_alone, whole, write):
                     function, words, 0, units, panels_a, panels_b, begins, own_values, own_flags, numbers, nan_flags, rows, columns,
                     lows, roomy,
                 )  # fmt: skip
-                finite = write(own_values, own_flags, values[n : n + 1], flags[n : n + 1])
-                seen |= 0 if finite else unbounded
+                for i in range(rows):
+                    for j in range(columns):
+                        values[n, i, j], flags[n, i, j] = own_values[0, i, j], own_flags[0, i, j]
         return seen
 
     return jit.compiled(batch_loop)

@@ -4,7 +4,7 @@ import numpy as np
 
 from . import jit
 from .fast import half_code
-from .jit import float_bits, kernel, row
+from .jit import float_bits, kernel
 
 
 @kernel
@@ -46,30 +46,3 @@ def coded(writing):
         return min(most, UNKNOWN)
 
     return jit.compiled(coded_loop)
-
-
-@jit.once
-def writing_out(writing):
-    """loop(values, raised, codes, flags) -> whether all are finite: as `coded`, of outputs with flags, a part of other loops.
-
-    values and raised are (products, rows, columns), filled up to whole tiles; codes and flags only of the outputs.
-    """
-    written = WRITERS[writing]
-
-    def out_of_tiles_loop(values, raised, codes, flags):
-        products, rows, columns = codes.shape
-        unbounded = 0
-        for product in range(products):
-            for i in range(rows):
-                sums, seen = values[product, i], raised[product, i]
-                found, told = codes[product, i], flags[product, i]
-                for j in range(columns):
-                    found[j] = written(sums[j])
-                    told[j] = seen[j]
-                    unbounded |= 0 if abs(sums[j]) < np.inf else 1
-        return unbounded == 0
-
-    return jit.referable(row(out_of_tiles_loop), writing)
-
-
-out_of_tiles = jit.outermost(writing_out)
