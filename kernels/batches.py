@@ -6,12 +6,12 @@ from . import jit
 from .jit import flat, row, scratch
 from .quick_steps import SPLIT_MOST
 from .sums.calls import called, grids, place_of
-from .sums.target import READ_PLACES
+from .sums.reading import READ_FIELDS
 from .tiles import finding_least
 from .vectors import LANES, ROWS
 
-WORDS = len(READ_PLACES)
-CODES, SPANS, APART, SIZE_OF_CODE = (READ_PLACES[name] for name in ("codes", "spans", "apart", "size"))
+WORDS = len(READ_FIELDS)
+CODES, SPANS, APART, SIZE_OF_CODE = (READ_FIELDS.index(name) for name in ("codes", "spans", "apart", "size"))
 LEFT = 1 << 8
 """Beside the flags that a loop has seen: some product was left."""
 

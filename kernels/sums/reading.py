@@ -17,7 +17,8 @@ from .loop import Maker
 TURNS = 16  # of k, and of outputs, that are transposed in registers
 READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
 TOUCHED = 16 * READ  # turns whose memory is asked for in order before: the CPU foresees no lines that lie apart
-CODES = {"uint8": BYTE, "uint16": SHORT, "uint32": WORD, "float32": SINGLE, "float64": DOUBLE}
+CODES = {"B": BYTE, "H": SHORT, "f": SINGLE, "d": DOUBLE}
+"""NumPy's characters of types."""
 INFINITIES = {"half": 0x7C00, "bfloat16": 0x7F80}
 """Formats whose codes are in the order of their magnitudes: of these the span is that of codes, half as wide as numbers or less."""
 NORMAL, UNIT = 0x00800000, 2.0**-149

@@ -16,7 +16,7 @@ from ..jit import SOURCE_DIGEST
 from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .orders import ORDERS
-from .reading import INFINITIES, READ_FIELDS, Reader, Reading
+from .reading import INFINITIES, Reader, Reading
 from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
@@ -125,14 +125,12 @@ def again_address(what):
 
 PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
-READ_PLACES = {name: number for number, name in enumerate(READ_FIELDS)}
 
 __all__ = [
     "FEW_NUMBERS",
     "INFINITIES",
     "MANY_NUMBERS",
     "PLACES",
-    "READ_PLACES",
     "SLOTS",
     "Reading",
     "UnitSum",

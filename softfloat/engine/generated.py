@@ -5,7 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Mapping
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -86,38 +86,61 @@ def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:
     return {name: address(x) for name, x in arrays.items()}
 
 
-@lru_cache(maxsize=64)
-def _as_bits(x: float, double: bool) -> int:
-    """A number as panels of float64 or float32 have it."""
-    return int(np.float64(x).view(np.uint64) if double else np.float32(x).view(np.uint32))
+NOWHERE: Codes = np.empty(0, np.int64)
 
 
-def words_of_reading(
-    what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int], tiny: float = 0.0, of_zeros: float = 0.0
-) -> array[int]:
-    """What the loop of a reading takes. Arrays of nothing lie nowhere."""
-    places = sums().READ_PLACES
-    words = array("Q", bytes(8 * len(places)))
-    for name, x in arrays.items():
-        words[places[name]] = address(x) if x.size else 0
-    for name, number in numbers.items():
-        words[places[name]] = number
-    words[places["tiny"]], words[places["of_zeros"]] = _as_bits(tiny, what.double), _as_bits(of_zeros, what.double)
-    return words
+class Lying(NamedTuple):
+    """How codes lie: the first one of the first product, how far it is to the next product of an output, and to the next output; products of
+    outputs from which one on, how many, and of how many outputs; grids of them, and how far it is to the next."""
+
+    first: int
+    k_step: int
+    n_step: int
+    start: int
+    length: int
+    outputs: int
+    grids: int = 1
+    apart: int = 0
 
 
-def read(what: Any, words: array[int]) -> tuple[float, float, bool]:
-    """Operands to panels by that loop: the least magnitude but 0, and the greatest; whether all is finite."""
-    floor, spans = sums(), array("d", (0.0, 0.0))
-    words[floor.READ_PLACES["spans"]] = spans.buffer_info()[0]
-    finite = floor.loop_of(what)(words.buffer_info()[0])
-    return spans[0], spans[1], bool(finite)
+@lru_cache(maxsize=512)
+def _as_words(tiny: float, of_zeros: float, panels: str) -> list[int]:
+    """Numbers as panels of float64 or float32 have them."""
+    floats, bits = (np.float64, np.uint64) if panels == "d" else (np.float32, np.uint32)
+    found: list[int] = np.array([tiny, of_zeros], floats).view(bits).tolist()
+    return found
 
 
-def reading_of(reading: str, codes: Codes, panels: Codes) -> Any:
-    """The description of a loop that reads such codes into panels, whose axes end with (planes, panels, k, size)."""
-    double, stays = panels.dtype == np.float64, panels.dtype == np.uint16
-    return sums().Reading(reading, codes.dtype.name, double, panels.shape[-4], panels.shape[-1], stays)
+@lru_cache(maxsize=512)
+def reader(reading: str, code: str, panels: str, planes: int, cells: int) -> Any:
+    """The loop that reads codes into panels, of types with these characters."""
+    return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, panels == "H"))
+
+
+class Source(NamedTuple):
+    """Codes and how they are read, maybe by a table. Powers of two are at least `tiny`, and `of_zeros` zeros'."""
+
+    reading: str
+    codes: Codes
+    table: Codes
+    tiny: float
+    of_zeros: float
+
+    def loop(self, panels: Codes, lying: Lying, index: Codes = NOWHERE, spans: int = 0) -> tuple[Any, array[int]]:
+        """What reads them to panels, whose axes end with (planes, panels, k, size), and what it takes; the spans go to that address."""
+        kind, codes, table = panels.dtype.char, self.codes, self.table
+        words = array("Q", (
+            address(codes), address(table) if table.size else 0, address(panels), address(index) if index.size else 0, spans,
+            *lying, *_as_words(self.tiny, self.of_zeros, kind), codes.itemsize,
+        ))  # fmt: skip
+        return reader(self.reading, codes.dtype.char, kind, panels.shape[-4], panels.shape[-1]), words
+
+    def read(self, panels: Codes, lying: Lying, index: Codes = NOWHERE) -> tuple[float, float, bool]:
+        """Read them: the least magnitude but 0, and the greatest; whether all is finite."""
+        spans = array("d", (0.0, 0.0))
+        loop, words = self.loop(panels, lying, index, spans.buffer_info()[0])
+        finite = loop(words.buffer_info()[0])
+        return spans[0], spans[1], bool(finite)
 
 
 def room(what: Any, tiles: int) -> Codes:

@@ -81,13 +81,10 @@ class Operand:
 
     def gather(self, index: Codes, start: int, stop: int, outputs: Span, panels: Codes) -> Extent:
         """Numbers for some outputs and some of k, or codes as they are, to panels; what they span."""
-        what = generated.reading_of(self.reading, self.flat, panels)
-        arrays = {"codes": self.flat, "table": self.table, "panels": panels, "index": index}
-        numbers = {
-            "first": (outputs.start - self.origin) * self.steps[1], "k_step": self.steps[0], "n_step": self.steps[1],
-            "start": start, "length": stop - start, "count": outputs.stop - outputs.start, "products": 1,
-        }  # fmt: skip
-        found = generated.read(what, generated.words_of_reading(what, arrays, numbers, self.tiny, self.of_zeros))
+        first = (outputs.start - self.origin) * self.steps[1]
+        lying = generated.Lying(first, *self.steps, start, stop - start, outputs.stop - outputs.start)
+        source = generated.Source(self.reading, self.flat, self.table, self.tiny, self.of_zeros)
+        found = source.read(panels, lying, index)
         return tiling.extent_of(*found, self.format)
 
     def cleared(self, outputs: Span) -> tuple[Codes, Operand]:

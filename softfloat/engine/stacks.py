@@ -14,7 +14,7 @@ from softfloat.engine import generated, threads, tiling, units
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded, readable
 from softfloat.engine.lines import Span
-from softfloat.engine.parameters import batches, sums, tiles
+from softfloat.engine.parameters import batches, tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
@@ -66,22 +66,22 @@ class Operand(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        return generated.read(*self.reader(self.codes[part], panels))
+        source, lying = self._lying(self.codes[part])
+        return source.read(panels, lying)
 
-    def reader(self, codes: Codes, panels: Codes) -> tuple[Any, Any]:
-        """The loop that does so, and what it takes."""
+    def _lying(self, codes: Codes) -> tuple[generated.Source, generated.Lying]:
         products, down, across = codes.shape
-        steps = (1, across, across, down) if self.stands else (across, 1, down, across)
-        numbers = dict(zip(("k_step", "n_step", "length", "count"), steps, strict=True))
-        numbers |= {"products": products, "apart": down * across, "size": codes.itemsize}
-        what = generated.reading_of(self.reading, codes, panels)
-        arrays = {"codes": codes, "table": self.table, "panels": panels}
-        return what, generated.words_of_reading(what, arrays, numbers, self.tiny, self.of_zeros)
+        (k_step, n_step), (length, outputs) = (
+            ((1, across), (across, down)) if self.stands else ((across, 1), (down, across))
+        )
+        source = generated.Source(self.reading, codes, self.table, self.tiny, self.of_zeros)
+        return source, generated.Lying(0, k_step, n_step, 0, length, outputs, products, down * across)
 
     def reading_loop(self, panels: Codes) -> tuple[np.uint64, Codes]:
         """The address of the loop that reads one product, and what it takes of the first."""
-        what, words = self.reader(self.codes[:1], panels)
-        return np.uint64(sums().loop_of(what).address), np.array(words, np.uint64)
+        source, lying = self._lying(self.codes[:1])
+        loop, words = source.loop(panels, lying)
+        return np.uint64(loop.address), np.array(words, np.uint64)
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -391,7 +391,7 @@ def one_after_the_other(
         return None
     shape = products, rows, columns
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
-    values = codes.view(batch.coded)
+    values: Codes = codes.view(batch.coded)
     spans, left = np.empty((products, 2, 2)), np.zeros(products, np.bool_)
     seen: list[int] = []
 

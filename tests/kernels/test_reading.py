@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels.sums.reading import Reading
 
 from softfloat.engine import generated
 from softfloat.engine.parameters import available
@@ -41,7 +40,6 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
     """Rows or columns of memory, next to each other or apart, in order or by an index with gaps; outputs that fill no panel."""
     if reading == "half" and not available()[1]:
         pytest.skip("the CPU converts no halves")
-    what = Reading(reading, np.dtype(code).name, kind is np.float64, 1, cells, kind is np.uint16)
     random = np.random.default_rng([cells, KINDS.index((reading, kind, code))])
     for _ in range(60):
         count, length = int(random.integers(1, 300)) if cells > 1 else 1, int(random.integers(1, 700))
@@ -59,10 +57,8 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
         places = first + np.arange(count) * n_step + np.maximum(turns, 0)[:, None] * k_step
         wanted, gaps = codes[places], (turns < 0)[:, None]
         panels = np.full((1, -(-count // cells), stop - start, cells), 7, kind)
-        arrays = {"codes": codes, "table": TABLE, "panels": panels, "index": index}
-        numbers_of = {"first": first, "k_step": k_step, "n_step": n_step, "start": start, "length": stop - start}
-        words = generated.words_of_reading(what, arrays, numbers_of | {"count": count, "products": 1})
-        span = generated.read(what, words)
+        source = generated.Source(reading, codes, TABLE if reading == "table" else NOTHING, 0.0, 0.0)
+        span = source.read(panels, generated.Lying(first, k_step, n_step, start, stop - start, count), index)
         found = panels[0].transpose(1, 0, 2).reshape(stop - start, -1)
         kept = wanted if kind is np.uint16 else numbers(wanted, reading)
         np.testing.assert_array_equal(found[:, :count], np.where(gaps, 0, kept))
