@@ -69,3 +69,24 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
             if reading != "table":
                 some = magnitudes[magnitudes > 0]
                 assert span[:2] == ((some.min(), some.max()) if some.size else (np.inf, 0.0))
+
+
+@pytest.mark.parametrize("stands", [True, False])
+@pytest.mark.parametrize(("reading", "kind", "code"), [KINDS[3], KINDS[7], ("number", np.float64, np.float64)], ids=str)
+def test_products_under_each_other_with_powers_of_two(reading: str, kind: Any, code: Any, stands: bool) -> None:
+    """A second plane has the power of two of each number, at least the smallest normal one; a zero's is told."""
+    rng, cells, (products, down, across) = np.random.default_rng(5), 8, (3, 20, 37)
+    codes = rng.integers(0, 256 if reading == "table" else 0x7F80, (products, down, across)).astype(code)
+    codes[rng.random(codes.shape) < 0.2] = 0
+    length, outputs = (across, down) if stands else (down, across)
+    steps = (1, across) if stands else (across, 1)
+    panels = np.full((products, 2, -(-outputs // cells), length, cells), 7, kind)
+    source = generated.Source(reading, codes, TABLE if reading == "table" else NOTHING, 2.0**-3, 0.25)
+    lying = generated.Lying(0, *steps, 0, length, outputs, products, down * across)
+    assert source.read(panels, lying)[2]
+    for product, values in zip(panels, numbers(codes, reading), strict=True):
+        wanted = values.T if stands else values
+        found, powers = (x.transpose(1, 0, 2).reshape(length, -1)[:, :outputs] for x in product)
+        np.testing.assert_array_equal(found, wanted)
+        leading = np.exp2(np.maximum(np.frexp(np.where(wanted, wanted, 1.0))[1] - 1, -3))
+        np.testing.assert_array_equal(powers, np.where(wanted == 0, 0.25, leading))
