@@ -1,6 +1,4 @@
-"""Outputs in a line: dot products whose operands are their own, in panels whose rows have nothing to do with each other; what becomes of
-their states, and of sums of blocks. Operands are read by `gathered.gather`, some of k and some of the outputs at a time.
-"""
+"""What becomes of sums of whole blocks, which were collected apart."""
 
 import numpy as np
 
@@ -14,47 +12,11 @@ from .accumulate import (
     round_drawn_projected_row,
     round_drawn_row,
 )
-from .gathered import TURNS
-from .jit import copy_row, fill_row, flat, kernel, viewed
+from .jit import copy_row, fill_row
 from .rounding import target_of
-from .steps import INEXACT, OVERFLOW, SLOTS, UNDERFLOW
 
 LONE_LANES = 4
 """Of the smallest vector that CPUs have."""
-
-
-@kernel
-def flags_of(value, inexact, underflow, overflow, nan_flags):
-    """An output's flags from its state at the end."""
-    flags = 1 if inexact != 0 else 0
-    flags |= 3 if underflow != 0 else 0
-    flags |= 5 if (overflow != 0) | (abs(value) == np.inf) else 0
-    return flags | nan_flags if value != value else flags
-
-
-@jit.once
-def settle(carrier, slots=SLOTS):
-    """loop(state, values, flags, nan_flags): outputs of all panels, (panels, cells or fewer), and their flags. A state has so many slots."""
-    integer = np.int32 if carrier is np.float32 else np.int64
-
-    def settle_loop(state, values, flags, nan_flags):
-        cells = state.shape[1] // slots
-        sums = flat(state)
-        happened = viewed(sums, integer)
-        width = values.shape[1]
-        results, raised = flat(values), flat(flags)
-        # of few outputs and many panels, the loop over panels inside
-        outer, inner = (width, state.shape[0]) if width < TURNS else (state.shape[0], width)
-        steps = (1, slots * cells, 1, width) if width < TURNS else (slots * cells, 1, width, 1)
-        for i in range(outer):
-            for j in range(inner):
-                first, place = i * steps[0] + j * steps[1], i * steps[2] + j * steps[3]
-                value = sums[first]
-                inexact, underflow = happened[first + INEXACT * cells], happened[first + UNDERFLOW * cells]
-                results[place] = value
-                raised[place] = flags_of(value, inexact, underflow, happened[first + OVERFLOW * cells], nan_flags)
-
-    return jit.compiled(settle_loop)
 
 
 OUTPUTS = 64  # of a row, collected side by side

@@ -174,6 +174,10 @@ class Vector:
         """The least of all lanes, integers without sign."""
         return self._reduced("umin")
 
+    def greatest(self):
+        """The greatest."""
+        return self._reduced("umax")
+
     def below(self, other):
         """Lanes that are less, of integers without sign."""
         return self._new(self.builder.icmp_unsigned("<", self.value, self._like(other)))

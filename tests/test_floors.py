@@ -47,13 +47,13 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide | accumulate elements ordinary wide_blocks wide_exact | vectors | halves singles wide_products gathered | blocks "
+    "fast sticky wide | accumulate elements ordinary wide_blocks wide_exact | vectors | halves singles wide_products | blocks | "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "exact_units sums.noise sums.scalars | counted_units paired sums.arithmetics | sums.loop | "
-    "counted_lines entries inlined stacked sums.in_order sums.threads sums.trees sums.units | "
+    "entries inlined stacked sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target | sums.calls | batches",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",

@@ -70,8 +70,8 @@ class Sum(NamedTuple):
     reading: str = ""
     """Of codes "half" or "bfloat16", which operands of outputs' own lie there as; else they are numbers."""
 
-    coded: bool = False
-    """Results are codes of 16 bits."""
+    coded: str = ""
+    """Results are codes, of "half", "bfloat16", or "number", which is float32; else they are numbers."""
 
     @property
     def draws(self):

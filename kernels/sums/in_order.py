@@ -370,6 +370,7 @@ class _Panels(_Turns):
         """Code of some turns of a panel."""
         code, call, maker = self.code, self.call, self.maker
         turns, size = call["turns"], call["slots"] * maker.sum.cells
+        recorded = call["records"].differs(0).long()
         state = code.at(call["state"], i * size)
         a, b = self.places()
         self.begin()
@@ -380,7 +381,7 @@ class _Panels(_Turns):
             count = self.count(state, turns - done)
             now = (code.at(x, done * strides.product) for x, strides in zip((a, b), maker.strides, strict=True))
             if not maker.stage.draws:
-                self.beside = code.at(call["kept"], done * size), call["records"] * size
+                self.beside = code.at(call["kept"], done * size), recorded * size
             self.some(*now, state, code.int(0), count)
             if maker.stage.draws:
                 with code.when(call["records"].differs(0)):
@@ -388,3 +389,4 @@ class _Panels(_Turns):
             self.done.set(self.done.get() + count)
         if maker.sum.counts:
             self.take_counts(state)
+        self.tell_own(state)

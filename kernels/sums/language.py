@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from copy import copy
 
 from llvmlite import ir
+from numba.core import cgutils
 
 from ..vectors import Vector
 
@@ -181,6 +182,10 @@ class Code:
         """The place of the number after so many others."""
         return self.builder.gep(pointer, [self.int(where).value])
 
+    def there(self, pointer):
+        """Whether a place is any."""
+        return Int(self.builder, self.builder.ptrtoint(pointer, LONG)).differs(0)
+
     def as_words(self, pointer):
         """A place of numbers as one of words."""
         return self.builder.bitcast(pointer, WORD.as_pointer())
@@ -195,6 +200,23 @@ class Code:
         """A vector, of words as of floats."""
         place = self.builder.bitcast(self.at(pointer, where), vector.value.type.as_pointer())
         self.builder.store(vector.value, place, align=SIZES[vector.element])
+
+    def gather(self, pointer, places):
+        """A vector of the numbers at these places."""
+        kind, all_lanes = pointer.type.pointee, ir.VectorType(BIT, self.lanes)
+        wanted, pointers = ir.VectorType(kind, self.lanes), ir.VectorType(pointer.type, self.lanes)
+        at = self.splat(self.builder.ptrtoint(pointer, LONG)) + places * SIZES[kind]
+        at = self.builder.inttoptr(at.value, pointers)
+        name = f"llvm.masked.gather.v{self.lanes}f{8 * SIZES[kind]}.v{self.lanes}p0"
+        signature = ir.FunctionType(wanted, [pointers, WORD, all_lanes, wanted])
+        function = cgutils.get_or_insert_function(self.builder.module, signature, name)
+        given = (
+            at,
+            ir.Constant(WORD, SIZES[kind]),
+            ir.Constant(all_lanes, [1] * self.lanes),
+            ir.Constant(wanted, ir.Undefined),
+        )
+        return Vector(self.builder, self.builder.call(function, given))
 
     def get(self, pointer, where=0):
         """A number, as an Int of whatever type it has."""

@@ -42,6 +42,8 @@ FIELDS = (
     "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "near", "stretches",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
+CODED = {"": {}, "number": {"values": SINGLE}, "half": {"values": SHORT}, "bfloat16": {"values": SHORT}}
+"""Where results are codes, what lies at places of results."""
 ADDRESS = "width", "key", "stream"
 FULL = (1 << COUNT_BITS[32]) - 1
 """Additions that a word of counts holds."""
@@ -172,7 +174,7 @@ class Maker:
             strides.column and strides.product > 1 for strides in self.strides
         )  # not what all outputs have in common
         self.elements = {which: SHORT if what.reading and x else SINGLE for which, x in zip("ab", own, strict=True)}
-        self.codes = self.elements | ({"values": SHORT} if what.coded else {})
+        self.codes = self.elements | CODED[what.coded]
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
         most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
@@ -249,8 +251,8 @@ class Driver:
         function = ir.Function(maker.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
         self.code = code = Code(function, what.lanes)
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
-        for name, kind in (POINTERS | maker.codes).items():
-            kind = maker.item if kind == SINGLE else kind
+        numbers = {name: maker.item if kind == SINGLE else kind for name, kind in POINTERS.items()}
+        for name, kind in (numbers | maker.codes).items():
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
@@ -385,6 +387,15 @@ class Driver:
 
     # -- results ---------------------------------------------------------------------------------------------------
 
+    def tell_own(self, state):
+        """Of outputs that have operands of their own, if they are asked for: of a state, or of those that were kept turn by turn."""
+        code, call, cells = self.code, self.call, self.maker.sum.cells
+        with code.when(code.there(call["values"])):
+            kept = call["records"].differs(0)
+            place = code.builder.select(kept.value, call["kept"], state)
+            with code.loop(kept.choose(call["records"], code.int(1))) as turn:
+                self.tell(code.at(place, turn * (call["slots"] * cells)), self.outputs + turn * cells)
+
     def tell(self, state, outputs):
         """Sums, flags and counts, to where they belong."""
         code, call, maker = self.code, self.call, self.maker
@@ -394,9 +405,10 @@ class Driver:
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
-            code.store(
-                own[VALUE].coded(maker.stage.family) if "values" in maker.codes else own[VALUE], call["values"], where
-            )
+            value, written = own[VALUE], maker.sum.coded
+            if written and value.element == DOUBLE:
+                value = value.single()
+            code.store(value.coded(written) if written not in ("", "number") else value, call["values"], where)
             flags = flags_of(own, of_nan)
             for slot in maker.carried[1:]:  # beside the sum, what may overflow alone
                 if slot == ERRORS:

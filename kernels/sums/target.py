@@ -1,8 +1,10 @@
 """Machine code of descriptions: what was made once is found in memory, or on disk."""
 
 import ctypes
+import gc
 import hashlib
 import threading
+from contextlib import contextmanager
 from functools import cache
 
 import llvmlite
@@ -14,6 +16,7 @@ from ..jit import SOURCE_DIGEST
 from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .orders import ORDERS
+from .reading import INFINITIES, Reader, Reading
 from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
@@ -33,21 +36,43 @@ def _machine():
 
 
 def _maker(what):
+    if isinstance(what, Reading):
+        return Reader
     if isinstance(what, UnitSum):
         return Units
     return InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
 
 
+PASSES = "sroa", "instruction_combine", "simplify_cfg", "loop_rotate", "instruction_combine"
+"""What code that is written as it is to run still needs: loops of them are as fast as those of all passes, which take six times as long."""
+
+
 def compiled(module):
-    """The object file of a module. Vectors are written out: LLVM looks for none."""
+    """The object file of a module."""
     machine = _machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
-    options = llvm.create_pipeline_tuning_options(speed_level=2)
-    options.loop_vectorization = options.slp_vectorization = False
-    passes = llvm.create_pass_builder(machine, options)
-    passes.getModulePassManager().run(parsed, passes)
+    builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
+    passes = llvm.create_new_module_pass_manager()
+    if not hasattr(passes, "add_sroa_pass"):  # llvmlite 0.44
+        passes = builder.getModulePassManager()
+    else:
+        for name in PASSES:
+            getattr(passes, f"add_{name}_pass")()
+    passes.run(parsed, builder)
     return machine.emit_object(parsed)
+
+
+@contextmanager
+def _uncollected():
+    """Without collections of garbage, which of the many small objects of a module find none before it is done."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _path(what):
@@ -76,7 +101,8 @@ def _found(what):
     content = path and compile_cache.read(path)
     compile_cache.begin_loop(kept=bool(content))
     if not content:
-        content = compiled(_maker(what)(what).module)
+        with _uncollected():
+            content = compiled(_maker(what)(what).module)
         compile_cache.end_loop()
         if path is not None:
             compile_cache.write(path, content)
@@ -100,4 +126,15 @@ def again_address(what):
 PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
 
-__all__ = ["FEW_NUMBERS", "MANY_NUMBERS", "PLACES", "SLOTS", "UnitSum", "again_address", "loop_of", "spanned"]
+__all__ = [
+    "FEW_NUMBERS",
+    "INFINITIES",
+    "MANY_NUMBERS",
+    "PLACES",
+    "SLOTS",
+    "Reading",
+    "UnitSum",
+    "again_address",
+    "loop_of",
+    "spanned",
+]

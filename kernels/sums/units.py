@@ -36,7 +36,7 @@ from ..vectors import LANES, Vector
 from . import noise
 from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
-from .loop import ADDRESS, Driver, Maker
+from .loop import ADDRESS, CODED, Driver, Maker
 
 WATCH = 32
 """Products, at most, between two looks whether all outputs are inexact; these are twice as many each time."""
@@ -69,6 +69,8 @@ class UnitSum(NamedTuple):
     layout: str
     rows: int
     lanes: int
+    coded: str = ""
+    """As `Sum` has it."""
 
     @property
     def cells(self):
@@ -142,7 +144,7 @@ class Units(Maker):
         self.numbers = (Numbers if unit.kind == "pairs" else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         slots = (counted_units if what.counts else units).slots_of(unit)
-        self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), {}
+        self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), CODED[what.coded]
         self.rings, self.planes = {STORE: (0, noise.ROUNDINGS)}, noise.ROUNDINGS * what.draws
         self.module = ir.Module("sums")
         if what.draws:
@@ -452,6 +454,7 @@ class _Panels(_Turns):
         self.begin()
         if maker.recording is None:
             self.turns(a, b, state, begun=True)
+            self.tell_own(state)
             return
         fixed = state, call["numbers"], call["a_size"], call["b_size"]
         with code.builder.if_else(call["records"].differs(0).value) as (keeping, otherwise):
@@ -459,3 +462,4 @@ class _Panels(_Turns):
                 code.call(maker.recording, a, b, call["kept"], *fixed, call["turns"] // maker.sum.unit.group)
             with otherwise:
                 self.turns(a, b, state, begun=True)
+        self.tell_own(state)

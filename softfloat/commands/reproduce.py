@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
     ("tutorials", True): 25,
-    ("tutorials", False): 65,
-    ("numerics", True): 67,
-    ("numerics", False): 102,
+    ("tutorials", False): 63,
+    ("numerics", True): 62,
+    ("numerics", False): 93,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""

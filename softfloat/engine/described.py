@@ -205,7 +205,7 @@ def _own(operand: lines.Operand, length: int, outputs: lines.Span, cells: int) -
     """Panels of some outputs' own numbers, and what these span."""
     shape = 1, -(-(outputs.stop - outputs.start) // cells), length, cells
     panels = tiling.on_lines(shape, np.float32, np.empty)
-    extent = operand.gather(IN_ORDER, 0, length, outputs, cells, panels)
+    extent = operand.gather(IN_ORDER, 0, length, outputs, panels)
     return panels[0], extent
 
 

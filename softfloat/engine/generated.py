@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -83,6 +84,63 @@ def address(x: Codes) -> int:
 def addresses(arrays: Mapping[str, Codes]) -> dict[str, int]:
     """Where arrays lie."""
     return {name: address(x) for name, x in arrays.items()}
+
+
+NOWHERE: Codes = np.empty(0, np.int64)
+
+
+class Lying(NamedTuple):
+    """How codes lie: the first one of the first product, how far it is to the next product of an output, and to the next output; products of
+    outputs from which one on, how many, and of how many outputs; grids of them, and how far it is to the next."""
+
+    first: int
+    k_step: int
+    n_step: int
+    start: int
+    length: int
+    outputs: int
+    grids: int = 1
+    apart: int = 0
+
+
+@lru_cache(maxsize=512)
+def _as_words(tiny: float, of_zeros: float, panels: str) -> list[int]:
+    """Numbers as panels of float64 or float32 have them."""
+    floats, bits = (np.float64, np.uint64) if panels == "d" else (np.float32, np.uint32)
+    found: list[int] = np.array([tiny, of_zeros], floats).view(bits).tolist()
+    return found
+
+
+@lru_cache(maxsize=512)
+def reader(reading: str, code: str, panels: str, planes: int, cells: int) -> Any:
+    """The loop that reads codes into panels, of types with these characters."""
+    return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, panels == "H"))
+
+
+class Source(NamedTuple):
+    """Codes and how they are read, maybe by a table. Powers of two are at least `tiny`, and `of_zeros` zeros'."""
+
+    reading: str
+    codes: Codes
+    table: Codes
+    tiny: float
+    of_zeros: float
+
+    def loop(self, panels: Codes, lying: Lying, index: Codes = NOWHERE, spans: int = 0) -> tuple[Any, array[int]]:
+        """What reads them to panels, whose axes end with (planes, panels, k, size), and what it takes; the spans go to that address."""
+        kind, codes, table = panels.dtype.char, self.codes, self.table
+        words = array("Q", (
+            address(codes), address(table) if table.size else 0, address(panels), address(index) if index.size else 0, spans,
+            *lying, *_as_words(self.tiny, self.of_zeros, kind), codes.itemsize,
+        ))  # fmt: skip
+        return reader(self.reading, codes.dtype.char, kind, panels.shape[-4], panels.shape[-1]), words
+
+    def read(self, panels: Codes, lying: Lying, index: Codes = NOWHERE) -> tuple[float, float, bool]:
+        """Read them: the least magnitude but 0, and the greatest; whether all is finite."""
+        spans = array("d", (0.0, 0.0))
+        loop, words = self.loop(panels, lying, index, spans.buffer_info()[0])
+        finite = loop(words.buffer_info()[0])
+        return spans[0], spans[1], bool(finite)
 
 
 def room(what: Any, tiles: int) -> Codes:

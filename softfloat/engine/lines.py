@@ -19,9 +19,7 @@ from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import readable
 from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
-    counted_lines,
     dots,
-    gathered,
     orders,
     paired,
     steps,
@@ -81,22 +79,20 @@ class Operand:
     origin: int = 0
     """The output whose codes come first."""
 
-    def gather(self, index: Codes, start: int, stop: int, outputs: Span, cells: int, panels: Codes) -> Extent:
+    def gather(self, index: Codes, start: int, stop: int, outputs: Span, panels: Codes) -> Extent:
         """Numbers for some outputs and some of k, or codes as they are, to panels; what they span."""
         first = (outputs.start - self.origin) * self.steps[1]
-        loop = gathered().gather(self.reading, panels.dtype.type)
-        least, greatest, finite = loop(
-            self.flat, self.table, first, *self.steps, index, start, stop, outputs.stop - outputs.start, cells,
-            self.tiny, self.of_zeros, panels,
-        )  # fmt: skip
-        return tiling.extent_of(least, greatest, finite, self.format)
+        lying = generated.Lying(first, *self.steps, start, stop - start, outputs.stop - outputs.start)
+        source = generated.Source(self.reading, self.flat, self.table, self.tiny, self.of_zeros)
+        found = source.read(panels, lying, index)
+        return tiling.extent_of(*found, self.format)
 
     def cleared(self, outputs: Span) -> tuple[Codes, Operand]:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
         first, size = (outputs.start - self.origin) * self.steps[1], self.flat.itemsize
         shape, strides = (outputs.stop - outputs.start, self.length), (self.steps[1] * size, self.steps[0] * size)
         codes = as_strided(self.flat[first:], shape, strides).copy()
-        infinity = gathered().INFINITIES.get(self.reading)
+        infinity = sums().INFINITIES.get(self.reading)
         if infinity is not None:
             finite = codes & 0x7FFF < infinity
         else:
@@ -241,7 +237,7 @@ class _Work:
         """How loops read panels that hold codes, or "" if these hold numbers."""
         serves = isinstance(self.way, Generated) and not (self.lone or self.draws) and self.tally is None
         same = self.shared is not None or self.first.reading == self.second.reading
-        return self.first.reading if serves and same and self.first.reading in gathered().INFINITIES else ""
+        return self.first.reading if serves and same and self.first.reading in sums().INFINITIES else ""
 
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
@@ -282,7 +278,7 @@ def run(
     extent, ones = None, False
     if second.steps == (0, 0) and isinstance(way, OneByOne):
         shared = np.empty((1, 1, 1, 1), way.carrier)
-        extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), 1, shared)
+        extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
         flushes = way.manner.daz or way.manner.ftz
         ones = (
             tally is None
@@ -292,7 +288,7 @@ def run(
         )
     if second.steps[1] == 0 and not ones:
         shared = np.empty((way.planes, 1, length, 1), way.carrier)
-        extent = second.gather(index, 0, length, Span(0, 1), 1, shared)
+        extent = second.gather(index, 0, length, Span(0, 1), shared)
     numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
@@ -470,17 +466,17 @@ class _State:
         self.records = records
         self.spans: list[tuple[Extent, Extent]] = []
 
-    def advance(self, start: int, stop: int, kept: Codes) -> bool:
-        """Products start ... stop - 1, or False if an operand is not finite."""
+    def advance(self, start: int, stop: int, kept: Codes, told: dict[str, Codes]) -> bool:
+        """Products start ... stop - 1, or False if an operand is not finite; what these arrays are for is told of the state, or of all kept ones."""
         work, way = self.work, self.work.way
         read = 1 if work.lone else work.cells
         shape = way.planes, self.panels, stop - start, read
         kind = np.uint16 if work.reading else None
         a = self.room.array("a", shape, np.empty, kind)
-        spans = [work.first.gather(work.index, start, stop, self.outputs, read, a)]
+        spans = [work.first.gather(work.index, start, stop, self.outputs, a)]
         if work.shared is None:
             b = self.room.array("b", shape, np.empty, kind)
-            spans.append(work.second.gather(work.index, start, stop, self.outputs, read, b))
+            spans.append(work.second.gather(work.index, start, stop, self.outputs, b))
         else:
             b = work.shared if work.ones else np.ascontiguousarray(work.shared[:, :, start:stop])
             spans.append(work.shared_extent or spans[0])
@@ -491,17 +487,18 @@ class _State:
             a *= work.factor
         if isinstance(way, UnitWay) and way.alike:
             a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
-        self._loop(start, a, b, kept)
+        self._loop(start, a, b, kept, told)
         return True
 
-    def _loop(self, start: int, a: Codes, b: Codes, kept: Codes) -> None:
+    def _loop(self, start: int, a: Codes, b: Codes, kept: Codes, told: dict[str, Codes]) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
         index, stride, _, key, stream = work.address
         first = index + self.outputs.start * stride
         what = work.what
-        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers}
-        given = {"turns": a.shape[2], "slots": work.slots, "records": int(self.records)}
+        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | told
+        given = {"turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records}
+        given |= {"tiles": self.panels, "wide": what.lanes, "nan_flags": work.nan_flags}
         given |= {"a_size": a.size // way.planes, "b_size": b.size // way.planes}
         if what.draws:
             step = work.begun + start // way.group * work.apart
@@ -528,23 +525,20 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     way, length = work.way, work.length
     group = generated.TURNS if isinstance(way, Drawn) else way.group
     step = max(work.piece // (state.panels * work.cells) // group, 1) * group
+    cells, count, mine = work.cells, outputs.stop - outputs.start, slice(outputs.start, outputs.stop)
+    padded = state.panels * cells
+    places = [x[mine] if count == padded else np.empty(padded, x.dtype) for x in (values, flags)]
+    tally = None if work.tally is None else Tally.room((padded,), way.carrier)
+    told = dict(zip(("values", "flags"), places, strict=True)) | ({} if tally is None else tally._asdict())
     for k in range(0, length, step):
-        if not state.advance(k, min(k + step, length), state.flat):
+        stop = min(k + step, length)
+        if not state.advance(k, stop, state.flat, told if stop == length else {}):
             return False
-    cells, count = work.cells, outputs.stop - outputs.start
-    settle = paired().settle(way.carrier, work.slots)
-    if work.tally is not None:
-        counted_lines().told(way.carrier, work.slots)(state.flat, *work.tally, outputs.start, outputs.stop)
-    if count % cells == 0:
-        shape = state.panels, cells
-        places = values[outputs.start : outputs.stop].reshape(shape), flags[outputs.start : outputs.stop].reshape(shape)
-        settle(state.flat, *places, work.nan_flags)
-    else:
-        found: Codes = np.empty((state.panels, cells), way.carrier)
-        raised: Codes = np.empty((state.panels, cells), np.uint8)
-        settle(state.flat, found, raised, work.nan_flags)
-        values[outputs.start : outputs.stop] = found.reshape(-1)[:count]
-        flags[outputs.start : outputs.stop] = raised.reshape(-1)[:count]
+    if count < padded:
+        values[mine], flags[mine] = (x[:count] for x in places)
+    if work.tally is not None and tally is not None:
+        for target, source in zip(work.tally, tally, strict=True):
+            target[:, mine] = source[:, :count]
     if work.errors is not None:
         lost = state.flat.reshape(state.panels, work.slots, cells)[:, orders().ERRORS]
         work.errors[outputs.start : outputs.stop] = lost.reshape(-1)[:count]
@@ -557,17 +551,14 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     way, length = work.way, work.length
     count = outputs.stop - outputs.start
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
-    settle = paired().settle(way.carrier, work.slots)
     for k in range(0, length, step):
         stop = min(k + step, length)
-        kept = state.room.array("kept", (stop - k, work.kept))
-        if not state.advance(k, stop, kept):
+        kept, shape = state.room.array("kept", (stop - k, work.kept)), (stop - k, work.cells)
+        told = {"values": np.empty(shape, way.carrier), "flags": np.empty(shape, np.uint8)}
+        if not state.advance(k, stop, kept, told):
             return False
-        found: Codes = np.empty((stop - k, count), way.carrier)
-        raised: Codes = np.empty((stop - k, count), np.uint8)
-        settle(kept, found, raised, work.nan_flags)
-        values[k:stop, outputs.start : outputs.stop] = found
-        flags[k:stop, outputs.start : outputs.stop] = raised
+        values[k:stop, outputs.start : outputs.stop] = told["values"][:, :count]
+        flags[k:stop, outputs.start : outputs.stop] = told["flags"][:, :count]
         if work.errors is not None:
             lost = kept.reshape(stop - k, work.slots, -1)[:, orders().ERRORS]
             work.errors[k:stop, outputs.start : outputs.stop] = lost[:, :count]

@@ -16,7 +16,7 @@ from softfloat.engine import elementwise, generated, tiling, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
-from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, paired, steps
+from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, steps
 from softfloat.engine.programs import program
 from softfloat.environments import Settings
 from softfloat.formats import Format
@@ -45,9 +45,7 @@ class Plan(NamedTuple):
     sizes: Sizes
     way: ways.Drawn
     job: generated.Job
-    settle: Any
     decode: Any
-    nan_flags: int
     inputs: tuple[Format, Format]
     read: tuple[Numbers, Numbers]
     in_range: bool
@@ -88,11 +86,9 @@ def plan(
             {"numbers": tiling.numbers_of(way, planned)} | way.rounding,
             generated.turns(planned.begun.get(running, 0), planned.apart)
             | way.address(ways.Place(0, 1, 1), ways.Random(key, 0))
-            | {"turns": sizes.length, "slots": steps().SLOTS},
+            | {"turns": sizes.length, "slots": steps().SLOTS, "nan_flags": tiling.nan_flags_of(way), "wide": 1},
         ),
-        settle=paired().settle(way.carrier, steps().SLOTS),
         decode=loops().decoding(),
-        nan_flags=tiling.nan_flags_of(way),
         inputs=inputs,
         read=(reading[0], reading[1]),
         in_range=tiling.always_fits(way, sizes.length, first, second),
@@ -120,16 +116,14 @@ def run(plan: Plan, a: Codes | None, b: Codes, stream: int, each: bool) -> tuple
     room = np.zeros(panels.size + length + count * slots, np.float32)
     room[: panels.size].reshape(panels.shape)[...] = panels
     room[panels.size : panels.size + length] = shared
-    state = room[panels.size + length :].reshape(count, slots)
     a_at = room.ctypes.data
     b_at = a_at + panels.size * size
     places = {"a": a_at, "b": b_at, "state": b_at + length * size, "kept": a_at}
-    plan.job(0, count, places | {"stream": stream})
-    sums, flags = np.empty((count, 1), np.float32), np.empty((count, 1), np.uint8)
-    plan.settle(state, sums, flags, plan.nan_flags)
+    sums, flags = np.empty(count, np.float32), np.empty(count, np.uint8)
+    plan.job(0, count, places | {"stream": stream} | generated.addresses({"values": sums, "flags": flags}))
     if not np.isfinite(sums).all():
         return None
-    single, raised = sums.reshape(-1).view(np.uint32), flags.reshape(1, rows, columns)
+    single, raised = sums.view(np.uint32), flags.reshape(1, rows, columns)
     seen = raised if each else int(np.bitwise_or.reduce(raised, axis=None))
     if plan.to_output is None:
         return single, seen

@@ -10,11 +10,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import threads, tiling, units
+from softfloat.engine import generated, threads, tiling, units
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded, readable
 from softfloat.engine.lines import Span
-from softfloat.engine.parameters import batches, stacked, tiles
+from softfloat.engine.parameters import batches, tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
@@ -66,8 +66,22 @@ class Operand(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        loop: Callable[..., Spans] = stacked().laid_out(self.reading, self.carrier, self.planes, self.stands)
-        return loop(self.codes[part], self.table, self.tiny, self.of_zeros, panels)
+        source, lying = self._lying(self.codes[part])
+        return source.read(panels, lying)
+
+    def _lying(self, codes: Codes) -> tuple[generated.Source, generated.Lying]:
+        products, down, across = codes.shape
+        (k_step, n_step), (length, outputs) = (
+            ((1, across), (across, down)) if self.stands else ((across, 1), (down, across))
+        )
+        source = generated.Source(self.reading, codes, self.table, self.tiny, self.of_zeros)
+        return source, generated.Lying(0, k_step, n_step, 0, length, outputs, products, down * across)
+
+    def reading_loop(self, panels: Codes) -> tuple[np.uint64, Codes]:
+        """The address of the loop that reads one product, and what it takes of the first."""
+        source, lying = self._lying(self.codes[:1])
+        loop, words = source.loop(panels, lying)
+        return np.uint64(loop.address), np.array(words, np.uint64)
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -90,9 +104,22 @@ class Scaled(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """As an `Operand` does."""
-        loop: Callable[..., Spans] = stacked().laid_out("number", np.float64, 1, self.stands)
-        loop(self.powers[np.newaxis], NO_TABLE, 0.0, 0.0, panels[:, 1:])
-        return loop(self.values[np.newaxis], NO_TABLE, 0.0, 0.0, panels[:, :1])
+        powers, values = (
+            Operand(
+                self.format,
+                "number",
+                np.float64,
+                self.stands,
+                np.ascontiguousarray(x[np.newaxis]),
+                NO_TABLE,
+                0.0,
+                0.0,
+                1,
+            )
+            for x in (self.powers, self.values)
+        )
+        powers.lay_out(part, panels[:, 1:])
+        return values.lay_out(part, panels[:, :1])
 
     def extent(self, found: Spans) -> Extent:
         """As an `Operand` does."""
@@ -209,7 +236,7 @@ def in_pieces(
     """
     first, second = operands
     (products, rows, length), columns = first.sizes, second.sizes[1]
-    shape, coded = (products, rows, columns), way.results if tally is None else None
+    shape, coded = (products, rows, columns), way.results
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
     floor, how = tiles(), planned.accumulator
     whole_tiles = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
@@ -283,14 +310,10 @@ def in_pieces(
             values, raised_by = arrays[3][:, :rows, :columns], arrays[4][:, :rows, :columns]
             rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
             codes[part], flags[part] = rounded
-        elif not coded:
-            _write(way, planned, arrays[3], arrays[4], codes[part], flags[part])
-        else:
-            if not straight:
-                codes[part] = arrays[3].view(codes.dtype)[:, :rows, :columns]
-                flags[part] = arrays[4][:, :rows, :columns]
-            if raised != spec.INEXACT:
-                tiling.put_right(way, planned, codes[part], flags[part], raised)
+        elif not straight:
+            _write(way, planned, arrays[3], arrays[4], codes[part], flags[part], raised)
+        elif raised != spec.INEXACT:
+            tiling.put_right(way, planned, codes[part], flags[part], raised)
         return True
 
     def some(start: int, stop: int) -> int:
@@ -324,7 +347,6 @@ class _Batch(NamedTuple):
     """What is known of products that one loop does, beforehand."""
 
     loop: Callable[..., int]
-    writing: str  # how codes are written, if the loop does not make them
     coded: type
     arena: tuple[Any, ...]  # what is asked of it
     settled: bool  # that all finite operands are served
@@ -335,23 +357,19 @@ class _Batch(NamedTuple):
 
 
 @lru_cache(maxsize=512)
-def _batch(
-    way: Way, planned: Program, readings: tuple[str, str], planes: int, rows: int, length: int, columns: int
-) -> _Batch | None:
+def _batch(way: Way, planned: Program, planes: int, rows: int, length: int, columns: int) -> _Batch | None:
     """That of products of one size; None if no loop does them."""
-    floor, writing = tiles(), "" if way.results else tiling.written(planned.partials)
-    whole = not writing and rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
-    loop = way.batch(readings, whole, writing)
-    if loop is None:
+    floor, coded = tiles(), way.results
+    whole = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
+    loop = way.batch(whole)
+    if loop is None or coded is None:
         return None
-    coded = way.results or way.carrier
     settled = _always_fits(way, planned)
     constants = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     arena = way.carrier, planes, 1, rows, length, columns, False, None if whole else coded
     size = _bytes_of(way.carrier, planes, rows, length, columns)
     return _Batch(
         loop,
-        writing,
         coded,
         arena,
         settled,
@@ -368,13 +386,12 @@ def one_after_the_other(
     """As `in_pieces`, of products so small that what Python does between their loops counts: one loop does all. None if this is not for them."""
     first, second = operands
     (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
-    readings = first.reading, second.reading
-    batch = _batch(way, planned, readings, first.planes, rows, length, columns) if products > 1 else None
+    batch = _batch(way, planned, first.planes, rows, length, columns) if products > 1 else None
     if batch is None or batch.size > SMALL or (into and not all(x.flags.c_contiguous for x in into)):
         return None
     shape = products, rows, columns
     codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
-    values = tiling.places(codes, batch.writing) if batch.writing else codes.view(batch.coded)
+    values: Codes = codes.view(batch.coded)
     spans, left = np.empty((products, 2, 2)), np.zeros(products, np.bool_)
     seen: list[int] = []
 
@@ -383,9 +400,10 @@ def one_after_the_other(
         a, b, begins, *own = arena.arrays
         arrays = [a, b, begins, *own, batch.constants[0]]
         function, words, lows = way.beside(planned, arrays, rows, columns)
+        readers = [x for operand, panels in zip(operands, (a, b), strict=True) for x in operand.reading_loop(panels)]
         raised = batch.loop(
-            function, words, start, stop, first.codes, first.table, first.tiny, second.codes, second.table, second.tiny,
-            first.of_zeros, a, b, begins, values, flags, *(own or batch.nowhere), *batch.constants, batch.limit, lows, spans, left,
+            function, words, *readers, start, stop, rows, length, columns, a, b, begins, values, flags, *(own or batch.nowhere),
+            *batch.constants, batch.limit, lows, spans, left,
         )  # fmt: skip
         _arenas.give_back(arena)
         seen.append(raised)
@@ -413,14 +431,16 @@ def _widest(operands: tuple[Operand, Operand], spans: Codes) -> list[Extent]:
     return [operand.extent((low, high, True)) for low, high, operand in found]
 
 
-def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes) -> None:
-    """Outputs out of tiles to their places."""
+def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes, seen: int) -> None:
+    """Outputs out of tiles to their places; `seen` are the flags of all."""
     rows, columns = codes.shape[1:]
-    writing = tiling.written(planned.partials)
-    if writing and stacked().out_of_tiles(writing)(values, raised, tiling.places(codes, writing), flags):
+    flags[...] = raised[:, :rows, :columns]
+    if not way.results:
+        codes[...], _ = tiling.coded(way, planned, values[:, :rows, :columns], flags)
         return
-    values, flags[...] = values[:, :rows, :columns], raised[:, :rows, :columns]
-    codes[...], _ = tiling.coded(way, planned, values, flags)
+    codes[...] = values.view(codes.dtype)[:, :rows, :columns]
+    if seen != spec.INEXACT:
+        tiling.put_right(way, planned, codes, flags, seen)
 
 
 def run(
@@ -468,7 +488,7 @@ def run_chains(
     if operands is None:
         return None
     of_a, of_b, begins, values, raised = Arena(
-        way.carrier, 1, chains, rows, planned.length, columns, False, way.carrier
+        way.carrier, 1, chains, rows, planned.length, columns, False, way.results or way.carrier
     ).arrays
     panels = zip(operands, (of_a, of_b), strict=True)
     spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in panels]
@@ -478,13 +498,15 @@ def run_chains(
     numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
     arrays = of_a, of_b, begins, values, raised
 
+    seen: list[int] = []
+
     def work(start: int, stop: int) -> int:
-        loop(start, stop, *arrays, numbers, of_nan, rows, columns)
+        seen.append(loop(start, stop, *arrays, numbers, of_nan, rows, columns))
         return 0
 
     units = of_a.shape[2] * of_b.shape[2]
     threads.share_units(units, work, length * floor.ROWS * floor.LANES[way.carrier])
     shape = chains, rows, columns
     codes, flags = np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8)
-    _write(way, planned, values, raised, codes, flags)
+    _write(way, planned, values, raised, codes, flags, reduce(or_, seen, 0))
     return codes, flags

@@ -16,14 +16,13 @@ import numpy as np
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import BFLOAT16, FLOAT16, FLOAT32, available, dots, stacked, steps, tiles
+from softfloat.engine.parameters import FLOAT32, dots, stacked, steps, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way
+from softfloat.engine.ways import RESULTS, SUBNORMAL, WIDE_HIGHEST, Way, written
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
-_WRITINGS = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}
 FEW = 1 << 10  # numbers that are laid out wherever memory is
 
 
@@ -177,22 +176,12 @@ def put_right(way: Way, planned: Program, codes: Codes, flags: Codes, seen: int)
     codes[...] = codes_of(values, planned.partials, way.site)
 
 
-def written(partials: Format) -> str:
-    """How `stacked.coded` writes a format, if it does."""
-    writing = _WRITINGS.get(partials.spec, "")
-    return "" if writing == "half" and not available()[1] else writing
-
-
-def places(codes: Codes, writing: str) -> Codes:
-    """Where it writes them."""
-    return codes.view(np.float32) if writing == "number" else codes
-
-
 def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
     if writing := written(partials):
         codes = np.empty(values.shape, partials.dtype)
-        highest = stacked().coded(writing)(np.ascontiguousarray(values).reshape(-1), places(codes, writing).reshape(-1))
+        places = codes.view(RESULTS[writing]).reshape(-1)
+        highest = stacked().coded(writing)(np.ascontiguousarray(values).reshape(-1), places)
         if highest == stacked().BOUNDED or (highest == stacked().INFINITE and site.rule.overflow is not Overflow.NAN):
             return codes
     single = np.ascontiguousarray(values, np.float32)

@@ -21,7 +21,19 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.known import NORMAL, beyond, spans_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, exact_units, sums, tiles, units
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import LAYOUT, LONGEST, Loop, Panels, Place, Random, Tally, Way, only, overflow_serves
+from softfloat.engine.ways import (
+    LAYOUT,
+    LONGEST,
+    Loop,
+    Panels,
+    Place,
+    Random,
+    Tally,
+    Way,
+    only,
+    overflow_serves,
+    written,
+)
 from softfloat.kernels import spec
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
@@ -62,6 +74,11 @@ class UnitWay(Way):
         """Arrays of an operand: terms that are aligned come with powers of two."""
         return 1 + (self.unit.kind == "aligned")
 
+    @property
+    def results(self) -> type | None:
+        """None of registers, whose sums are yet to be rounded."""
+        return None if self.unit.kind == "fixed" else super().results
+
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and grids."""
         return self.known
@@ -70,7 +87,8 @@ class UnitWay(Way):
         """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
         shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[self.carrier])
-        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape)
+        coded = written(self.site.format) if layout == "grid" and self.results else ""
+        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded)
 
     @property
     def lows(self) -> list[int]:
@@ -116,16 +134,16 @@ class UnitWay(Way):
         given |= {"near": near, "step": planned.begun.get(dots().STORE, 0)}
         return generated.Grids(self.sum("grid", counting), known, given)
 
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
-        """The loop of `kernels.batches` of aligned units, which writes what the tiles hold."""
-        if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not writing:
+    def batch(self, whole: bool) -> Callable[..., int] | None:
+        """The loop of `kernels.batches`, of aligned units."""
+        if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not self.results:
             return None
-        loop: Callable[..., int] = batches().unit_batch(readings, self.carrier, writing)
+        loop: Callable[..., int] = batches().batch(whole)
         return loop
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
         """What that loop takes beside its arrays."""
-        return *self._looped(planned, {}, {}).words_of_grids, np.empty(0, self.carrier)
+        return *self._looped(planned, {}, {}).words_of_grids, generated.NO_LOWS
 
 
 def choose(planned: Program) -> UnitWay | None:

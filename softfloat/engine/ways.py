@@ -101,6 +101,15 @@ class Random(NamedTuple):
         return np.uint64(self.key), np.uint64(self.stream)
 
 
+RESULTS = {"half": np.uint16, "bfloat16": np.uint16, "number": np.float32}
+
+
+def written(fmt: Format) -> str:
+    """As what loops write a format's codes, if they do."""
+    writing = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}.get(fmt.spec, "")
+    return "" if writing == "half" and not available()[1] else writing
+
+
 Loop = tuple[Callable[..., Any], tuple[Any, ...]]
 """A loop, and what it takes beyond what all take."""
 
@@ -155,8 +164,8 @@ class Way:
 
     @property
     def results(self) -> type | None:
-        """The type of results that are codes, of 16 bits or float32's; None if loops make values of the carrier."""
-        return None
+        """The type of grids' results that are codes, of 16 bits or float32's; None if loops make values of the carrier."""
+        return RESULTS.get(written(self.site.format))
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
@@ -185,8 +194,8 @@ class Way:
         """What the magnitudes of so many products must add up to less than for loops that split sums, 0 without any."""
         return 0.0
 
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
-        """The loop of `kernels.batches`, if there is one, for operands read so, and outputs that are whole tiles or not, or written so."""
+    def batch(self, whole: bool) -> Callable[..., int] | None:
+        """The loop of `kernels.batches`, if there is one, for outputs that are whole tiles or not."""
         return None
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
@@ -239,7 +248,7 @@ class Generated(Way):
         shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
         if layout == "lone":
             shape = 1, paired().LONE_LANES
-        coded = layout == "grid" and not counting and self.results is np.uint16
+        coded = written(self.site.format) if layout == "grid" else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
         return descriptions().Sum(
             order or ("fma" if exact else self.operation), stage, counting, layout, *shape, reading, coded
@@ -301,14 +310,6 @@ class Compensated(Settled):
 class OneByOne(Settled):
     """Sums of products that are fused, or rounded as the sum is."""
 
-    @property
-    def results(self) -> type | None:
-        """Codes where values are some, the CPU makes them, or bits need only be cut."""
-        family = self.manner.family
-        if family.startswith("float32"):
-            return np.float32
-        return np.uint16 if family == "bfloat16" or (family == "half" and available()[1]) else None
-
     def watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
         """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
         lows = lows_of(panels.a, panels.b) if self.asks else generated.NO_LOWS
@@ -326,11 +327,11 @@ class OneByOne(Settled):
         top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
-    def batch(self, readings: tuple[str, str], whole: bool, writing: str) -> Callable[..., int] | None:
+    def batch(self, whole: bool) -> Callable[..., int] | None:
         """The loop of `kernels.batches`, which makes codes."""
         if self.results is None:
             return None
-        loop: Callable[..., int] = batches().batch(readings, whole)
+        loop: Callable[..., int] = batches().batch(whole)
         return loop
 
     def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:

@@ -6,8 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import gathered
 
+from softfloat.engine import generated
 from softfloat.engine.parameters import available
 
 TABLE = np.random.default_rng(0).standard_normal(256).astype(np.float32)
@@ -40,7 +40,7 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
     """Rows or columns of memory, next to each other or apart, in order or by an index with gaps; outputs that fill no panel."""
     if reading == "half" and not available()[1]:
         pytest.skip("the CPU converts no halves")
-    loop, random = gathered.gather(reading, kind), np.random.default_rng([cells, KINDS.index((reading, kind, code))])
+    random = np.random.default_rng([cells, KINDS.index((reading, kind, code))])
     for _ in range(60):
         count, length = int(random.integers(1, 300)) if cells > 1 else 1, int(random.integers(1, 700))
         apart = int(random.integers(0, 3))
@@ -57,21 +57,8 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
         places = first + np.arange(count) * n_step + np.maximum(turns, 0)[:, None] * k_step
         wanted, gaps = codes[places], (turns < 0)[:, None]
         panels = np.full((1, -(-count // cells), stop - start, cells), 7, kind)
-        span = loop(
-            codes,
-            TABLE if reading == "table" else NOTHING,
-            first,
-            k_step,
-            n_step,
-            index,
-            start,
-            stop,
-            count,
-            cells,
-            0.0,
-            0.0,
-            panels,
-        )
+        source = generated.Source(reading, codes, TABLE if reading == "table" else NOTHING, 0.0, 0.0)
+        span = source.read(panels, generated.Lying(first, k_step, n_step, start, stop - start, count), index)
         found = panels[0].transpose(1, 0, 2).reshape(stop - start, -1)
         kept = wanted if kind is np.uint16 else numbers(wanted, reading)
         np.testing.assert_array_equal(found[:, :count], np.where(gaps, 0, kept))
@@ -82,3 +69,24 @@ def test_panels_and_what_they_span(reading: str, kind: Any, code: Any, cells: in
             if reading != "table":
                 some = magnitudes[magnitudes > 0]
                 assert span[:2] == ((some.min(), some.max()) if some.size else (np.inf, 0.0))
+
+
+@pytest.mark.parametrize("stands", [True, False])
+@pytest.mark.parametrize(("reading", "kind", "code"), [KINDS[3], KINDS[7], ("number", np.float64, np.float64)], ids=str)
+def test_products_under_each_other_with_powers_of_two(reading: str, kind: Any, code: Any, stands: bool) -> None:
+    """A second plane has the power of two of each number, at least the smallest normal one; a zero's is told."""
+    rng, cells, (products, down, across) = np.random.default_rng(5), 8, (3, 20, 37)
+    codes = rng.integers(0, 256 if reading == "table" else 0x7F80, (products, down, across)).astype(code)
+    codes[rng.random(codes.shape) < 0.2] = 0
+    length, outputs = (across, down) if stands else (down, across)
+    steps = (1, across) if stands else (across, 1)
+    panels = np.full((products, 2, -(-outputs // cells), length, cells), 7, kind)
+    source = generated.Source(reading, codes, TABLE if reading == "table" else NOTHING, 2.0**-3, 0.25)
+    lying = generated.Lying(0, *steps, 0, length, outputs, products, down * across)
+    assert source.read(panels, lying)[2]
+    for product, values in zip(panels, numbers(codes, reading), strict=True):
+        wanted = values.T if stands else values
+        found, powers = (x.transpose(1, 0, 2).reshape(length, -1)[:, :outputs] for x in product)
+        np.testing.assert_array_equal(found, wanted)
+        leading = np.exp2(np.maximum(np.frexp(np.where(wanted, wanted, 1.0))[1] - 1, -3))
+        np.testing.assert_array_equal(powers, np.where(wanted == 0, 0.25, leading))

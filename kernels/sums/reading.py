@@ -1,0 +1,312 @@
+"""Operands on their way into panels: codes, wherever they lie, as numbers in the order of a sum, and what these span.
+
+Codes go some turns at a time to a stretch that stays in the CPU's first cache, outputs side by side, and are made numbers there; those
+that lie so already are read where they are.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from llvmlite import ir
+from numba.core import cgutils
+
+from ..vectors import LANES, Vector
+from .language import BYTE, CACHE_LINE, DOUBLE, LONG, SHORT, SINGLE, SIZES, WORD, Code, Int
+from .loop import Maker
+
+TURNS = 16  # of k, and of outputs, that are transposed in registers
+READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
+TOUCHED = 16 * READ  # turns whose memory is asked for in order before: the CPU foresees no lines that lie apart
+CODES = {"B": BYTE, "H": SHORT, "f": SINGLE, "d": DOUBLE}
+"""NumPy's characters of types."""
+INFINITIES = {"half": 0x7C00, "bfloat16": 0x7F80}
+"""Formats whose codes are in the order of their magnitudes: of these the span is that of codes, half as wide as numbers or less."""
+NORMAL, UNIT = 0x00800000, 2.0**-149
+READ_POINTERS = "codes", "table", "panels", "index", "spans"
+READ_FIELDS = (
+    *READ_POINTERS, "first", "k_step", "n_step", "start", "length", "count", "products", "apart", "tiny", "of_zeros", "size",
+)  # fmt: skip
+"""What a call hands over: addresses, then numbers; `tiny` and `of_zeros` as bits; the `size` of a code is for who goes on."""
+
+
+class Reading(NamedTuple):
+    """Which codes are read, and what panels hold: numbers of float64 or float32, and beside them maybe a plane of their powers of two."""
+
+    reading: str
+    """"half", "bfloat16", "number", which needs no reading, or "table": of float32, what codes stand for."""
+    code: str
+    double: bool
+    planes: int
+    cells: int
+    stays: bool = False
+    """Panels hold the codes, of 16 bits, as they are."""
+
+    draws = False
+
+
+class Reader(Maker):
+    """The loop of a reading: `loop` takes READ_FIELDS, returns whether all is finite, and tells the least magnitude but 0 and the greatest.
+
+    Products start ... start + length - 1 of `count` outputs go to panels (products, planes, panels, turns, cells), cells beyond `count` as
+    code 0. The code of output n and product k of the first of the products lies at first + k * k_step + n * n_step, and `apart` from it
+    that of the next. `index`: which product comes where, -1 is +0; nowhere: as they are. A second plane takes the power of two of each
+    number, at least `tiny`; that of 0 is `of_zeros`.
+    """
+
+    def __init__(self, what):
+        self.sum, self.by_code = what, what.reading in INFINITIES
+        self.item, self.word = (DOUBLE, LONG) if what.double else (SINGLE, WORD)
+        self.lanes = LANES[np.float64 if what.double else np.float32]
+        self.source, self.panel = CODES[what.code], SHORT if what.stays else self.item
+        self.told = SHORT if self.by_code else self.word
+        self.sign = (1 << (8 * SIZES[self.told] - 1)) - 1
+        self.each = max(what.cells, self.lanes)  # codes of a row that go at once
+        self.together = READ if what.cells >= TURNS else TURNS * TURNS
+        self.module = ir.Module("reading")
+        self.fetch, self.convert = self._fetch(), self._convert()
+        self._loop()
+
+    def _opened(self, name, lanes, pointers, numbers):
+        function = self.function(name, ir.VoidType(), *(kind.as_pointer() for kind in pointers), *[LONG] * numbers)
+        code = Code(function, lanes)
+        return code, *function.args[: len(pointers)], *(Int(code.builder, x) for x in function.args[len(pointers) :])
+
+    # -- codes to where a panel wants them -------------------------------------------------------------------------
+
+    def _fetch(self):
+        """Code of some turns, outputs side by side."""
+        cells = self.sum.cells
+        code, codes, index, block, *given = self._opened(
+            "fetch", min(TURNS, cells), (self.source, LONG, self.source), 5
+        )
+        k_step, n_step, start, turns, width = given
+        indexed = code.there(index)
+        whole, full = code.variable(code.int(0)), code.variable(code.int(0))
+        if cells > 1:
+            lies = indexed.same(0) & k_step.same(1) & n_step.differs(1)
+            with code.when(lies):
+                rows = code.lanes
+                whole.set(width // rows * rows)
+                full.set(turns // TURNS * TURNS)
+                with code.loop(width // rows) as group:
+                    lane = group * rows
+                    corner = code.at(codes, lane * n_step + start)
+                    lines = turns // READ
+                    with code.loop(lines) as line:
+                        self._transpose(
+                            code,
+                            code.at(corner, line * READ),
+                            n_step,
+                            code.at(block, line * (READ * cells) + lane),
+                            READ,
+                        )
+                    with code.loop(turns // TURNS, lines * 2) as line:
+                        self._transpose(
+                            code,
+                            code.at(corner, line * TURNS),
+                            n_step,
+                            code.at(block, line * (TURNS * cells) + lane),
+                            TURNS,
+                        )
+        with code.loop(turns, whole.get().same(width).choose(full.get(), code.int(0))) as turn:
+            k = code.variable(start + turn)
+            with code.when(indexed):
+                place = code.get(index, start + turn)
+                k.set((place < 0).choose(code.int(0), place))
+            corner, target = code.at(codes, k.get() * k_step), code.at(block, turn * cells)
+            done = code.variable((turn < full.get()).choose(whole.get(), code.int(0)))
+            with code.when(n_step.same(1)):
+                with code.loop(width // code.lanes) as n:
+                    code.store(code.load(corner, n * code.lanes), target, n * code.lanes)
+                done.set(width // code.lanes * code.lanes)
+            with code.loop(width, done.get()) as lane:
+                code.put(code.get(corner, lane * n_step), target, lane)
+        code.builder.ret_void()
+        return code.builder.function
+
+    def _transpose(self, code, source, apart, target, turns):
+        """So many codes of each of some rows, which lie apart, to as many stretches of a block.
+
+        Rows are riffled with each other in pieces of 16 bytes, which every CPU does at once; a piece then holds whole stretches, or
+        their parts of as many rows as it has numbers.
+        """
+        rows, builder, wide = code.lanes, code.builder, code.of(turns)
+
+        def chosen(first, second, lanes):
+            places = ir.Constant(ir.VectorType(WORD, len(lanes)), lanes)
+            return builder.shuffle_vector(first, second, places)
+
+        vectors = [wide.load(source, apart * row).value for row in range(rows)]
+        piece = 16 // SIZES[self.source]
+        together = min(piece, rows)
+        low = [first + n // 2 + n % 2 * turns for first in range(0, turns, piece) for n in range(piece)]
+        high = [piece // 2 + n for n in low]
+        for first in range(0, rows, together):
+            some = vectors[first : first + together]
+            # each riffle moves the highest bit of a number's place to the lowest: that of its row, bit by bit
+            for _ in range(together.bit_length() - 1):
+                some = [
+                    chosen(some[n // 2], some[(n + together) // 2], high if n % 2 else low) for n in range(together)
+                ]
+            turns_of_each = piece // together
+            for turn in range(turns):
+                moved = some[turn % piece // turns_of_each]
+                lane = turn // piece * piece + turn % turns_of_each * together
+                part = chosen(moved, moved, list(range(lane, lane + together)))
+                code.store(Vector(builder, part), target, turn * self.sum.cells + first)
+
+    # -- codes to numbers ------------------------------------------------------------------------------------------
+
+    def _number(self, code, x, table):
+        """What codes stand for, as panels have it."""
+        if self.sum.reading == "table":
+            x = code.gather(table, x.long())
+        elif self.by_code:
+            x = x.singles(self.sum.reading)
+        return self._widened(x) if self.sum.double and x.element == SINGLE else x
+
+    def _widened(self, x):
+        """float32 in float64. The host may be told to read subnormal numbers as zero: halves have none of these."""
+        if self.sum.reading == "half":
+            return x.double()
+        bits = x.bits()
+        magnitude = bits & 0x7FFFFFFF
+        tiny = Vector(x.builder, x.builder.uitofp(magnitude.value, x._typed(DOUBLE))) * UNIT
+        return (magnitude < NORMAL).choose((bits < 0).choose(-tiny, tiny), x.double())
+
+    def _convert(self):
+        """Code of some rows of codes, which lie apart, and of a rest of one, to numbers one after the other; the least magnitude but 0, less 1, and
+        the greatest."""
+        what, exponent = self.sum, ((1 << 11) - 1) << 52 if self.sum.double else 0xFF << 23
+        pointers = self.source, self.panel, self.panel, self.told, SINGLE
+        wide, source, target, beside, seen, table, *given = self._opened("convert", self.lanes, pointers, 5)
+        apart, rows, rest, tiny, of_zeros = given
+        least, greatest = (wide.variable(wide.load(seen, n * self.lanes)) for n in range(2))
+
+        def some(code, begin, to):
+            x = code.load(source, begin)
+            own = number = x if what.stays else self._number(code, x, table)
+            if not what.stays:
+                code.store(number, target, to)
+            if self.by_code:
+                own = x
+            magnitude = own.bits() & self.sign
+            if what.planes > 1:
+                bits = number.bits() & ((1 << (8 * SIZES[self.word] - 1)) - 1)
+                smallest, nothing = (code.splat(n if what.double else n.cut(WORD)) for n in (tiny, of_zeros))
+                leading = bits.is_zero().choose(nothing, (bits & exponent).at_least(smallest))
+                code.store(leading.floats(), beside, to)
+            if code.lanes < self.lanes:
+                magnitude = wide.splat(code.only(magnitude))
+            least.set((magnitude - 1).at_most(least.get()))  # that of 0 becomes the largest of all
+            greatest.set(magnitude.at_least(greatest.get()))
+
+        with wide.loop(rows) as row:
+            for n in range(0, self.each, self.lanes):
+                some(wide, row * apart + n, row * self.each + n)
+        with wide.loop(rest) as n:
+            some(wide.of(1), rows * apart + n, rows * self.each + n)
+        for n, x in enumerate((least, greatest)):
+            wide.store(x.get(), seen, n * self.lanes)
+        wide.builder.ret_void()
+        return wide.builder.function
+
+    # -- the loop --------------------------------------------------------------------------------------------------
+
+    def _loop(self):
+        what, cells = self.sum, self.sum.cells
+        function = ir.Function(self.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
+        code = Code(function, self.lanes)
+        call = {name: code.get(function.args[0], number) for number, name in enumerate(READ_FIELDS)}
+        kinds = self.source, SINGLE, self.panel, LONG, DOUBLE
+        for name, kind in zip(READ_POINTERS, kinds, strict=True):
+            call[name] = code.builder.inttoptr(call[name].value, kind.as_pointer())
+        length, count, k_step, n_step = (call[x] for x in ("length", "count", "k_step", "n_step"))
+        seen, block = code.room(2 * self.lanes, self.told), code.room(self.together * cells, self.source)
+        for n, bits in enumerate((-1, 0)):
+            code.store(code.everywhere(bits, self.told), seen, n * self.lanes)
+        across, stretch = (count + cells - 1) // cells, length * cells
+        indexed = code.there(call["index"])
+        orderly = indexed.same(0) & k_step.same(1)
+        along = orderly & (n_step > 1) & (length >= READ)
+        with code.loop(call["products"]) as product, code.loop(across) as panel:
+            width = (count - panel * cells).least(cells)
+            partial = width < cells
+            corner = code.at(call["codes"], call["first"] + product * call["apart"] + panel * cells * n_step)
+            base = (product * what.planes * across + panel) * stretch
+            lies = orderly if cells == 1 else indexed.same(0) & n_step.same(1) & partial.same(0)
+            direct = lies & int(cells in (1, self.each))
+            with code.when(partial):
+                self._zeros(code, block, length.least(self.together) * cells)
+            with code.loop((length + (self.together - 1)) // self.together) as piece:
+                done = piece * self.together
+                turns, start = (length - done).least(self.together), call["start"] + done
+                with code.when(along & (done & (TOUCHED - 1)).same(0)):
+                    self._ask(code, code.at(corner, start), n_step, width, (length - done).least(TOUCHED))
+                target, beside = (
+                    code.at(call["panels"], base + across * stretch * n + done * cells) for n in (0, what.planes - 1)
+                )
+                order = call["index"], target if what.stays else block, k_step, n_step, start, turns, width
+
+                def convert(source, apart=None, numbers=turns * cells, target=target, beside=beside):
+                    rows = (numbers // self.each, numbers % self.each) if apart is None else (numbers // cells, 0)
+                    told = target, beside, seen, call["table"], self.each if apart is None else apart, *rows
+                    code.call(self.convert, source, *told, call["tiny"], call["of_zeros"])
+
+                if what.stays:
+                    with code.when(partial):
+                        self._zeros(code, target, turns * cells)
+                    code.call(self.fetch, corner, *order)
+                    convert(target)
+                else:
+                    with code.builder.if_else(direct.value) as (straight, crooked):
+                        with straight:
+                            convert(code.at(corner, start * k_step), k_step if cells > 1 else None)
+                        with crooked:
+                            code.call(self.fetch, corner, *order)
+                            convert(block)
+                with (
+                    code.when(indexed),
+                    code.loop(turns) as turn,
+                    code.when(code.get(call["index"], start + turn) < 0),
+                    code.loop(cells) as n,
+                ):
+                    code.put(
+                        Int(code.builder, ir.Constant(self.panel, 0 if what.stays else 0.0)), target, turn * cells + n
+                    )
+                    if what.planes > 1:
+                        of_zeros = call["of_zeros"] if what.double else call["of_zeros"].cut(WORD)
+                        place = code.builder.bitcast(beside, self.word.as_pointer())
+                        code.put(of_zeros, place, turn * cells + n)
+        code.builder.ret(self._spans(code, seen, call["spans"], call["table"]).long().value)
+
+    def _zeros(self, code, place, count):
+        with code.loop(count) as n:
+            kind = place.type.pointee
+            code.put(Int(code.builder, ir.Constant(kind, 0.0 if kind in (SINGLE, DOUBLE) else 0)), place, n)
+
+    def _ask(self, code, corner, apart, width, turns):
+        """For lines of the cache, one after the other, in which so many turns of outputs lie."""
+        octets, kinds = BYTE.as_pointer(), [BYTE.as_pointer(), WORD, WORD, WORD]
+        prefetch = cgutils.get_or_insert_function(
+            self.module, ir.FunctionType(ir.VoidType(), kinds), "llvm.prefetch.p0i8"
+        )
+        each = CACHE_LINE // SIZES[self.source]
+        with code.loop(width) as output, code.loop((turns + (each - 1)) // each) as line:
+            place = code.builder.bitcast(code.at(corner, output * apart + line * each), octets)
+            code.builder.call(prefetch, [place, *(ir.Constant(WORD, n) for n in (0, 3, 1))])
+
+    def _spans(self, code, seen, spans, table):
+        """The least magnitude but 0 and the greatest, in float64, to where they belong; whether all are finite."""
+        one, builder = code.of(1), code.builder
+        low = Int(builder, code.load(seen).least()) + 1
+        high = Int(builder, code.load(seen, self.lanes).greatest())
+        infinity = INFINITIES.get(self.sum.reading, 0x7FF << 52 if self.sum.double else 0xFF << 23)
+        finite, none = high.below(infinity), high.same(0)
+        for n, bits in enumerate((low, finite.choose(high, infinity))):
+            x = one.splat(bits).singles(self.sum.reading) if self.by_code else one.splat(bits).floats()
+            found = one.only(x if x.element == DOUBLE else self._widened(x))
+            if n == 0:
+                found = builder.select(none.value, ir.Constant(DOUBLE, float("inf")), found)
+            code.put(Int(builder, found), spans, n)
+        return finite
