@@ -173,7 +173,7 @@ def _is_quiet(planned: Program) -> bool:
     how, policies = planned.accumulator, [site.rule.policy for site in planned.sites.values()]
     if how.fixed is not None or how.compensation is not None:
         return False
-    if any(policy.propagate or policy.any_nan_signals for policy in policies):  # a stage's own, by its format's settings
+    if any(policy.propagate or policy.any_nan_signals for policy in policies):  # a stage has its own format's
         return False
     scales = any(level.scaling for level in how.reduction)
     formats = (*planned.formats, planned.partials, planned.output, *(site.format for site in planned.sites.values()))
