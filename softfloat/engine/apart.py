@@ -170,8 +170,10 @@ def nan_from_somewhere(planned: Program, a: Codes, b: Codes, c: Codes, paired: b
 
 def _is_quiet(planned: Program) -> bool:
     """Whether a quiet NaN among the terms makes the one NaN there is of the result, and raises nothing."""
-    policy, how = planned.policy, planned.accumulator
-    if policy.propagate or policy.any_nan_signals or how.fixed is not None or how.compensation is not None:
+    how, policies = planned.accumulator, [site.rule.policy for site in planned.sites.values()]
+    if how.fixed is not None or how.compensation is not None:
+        return False
+    if any(policy.propagate or policy.any_nan_signals for policy in policies):  # a stage has its own format's
         return False
     scales = any(level.scaling for level in how.reduction)
     formats = (*planned.formats, planned.partials, planned.output, *(site.format for site in planned.sites.values()))

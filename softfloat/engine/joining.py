@@ -231,7 +231,10 @@ def _levels(
         if not takes(last.site, planned.partials, entered.rule.daz):
             return None
         last.codes = segments.read(c, planned.partials, last.site.format, entered.rule)
-    return _Levels(sums, segment_ends(planned.accumulator, segments_of_sum), shape, scaling)
+    found = _Levels(sums, segment_ends(planned.accumulator, segments_of_sum), shape, scaling)
+    if c is not None:
+        found.flags |= segments.signals(c, planned.partials)
+    return found
 
 
 def scaling_of(planned: Program, scales: Scales) -> Scaling | None:

@@ -142,6 +142,11 @@ class Tally:
             self.waiting = None
 
 
+def signals(c: Codes, fmt: Format) -> Codes:
+    """What signalling NaNs among c raise, whichever stage reads it, and quiets them so that additions see nothing of it."""
+    return np.where(is_signalling(c, fmt), np.uint8(spec.INVALID), np.uint8(0))
+
+
 def read(codes: Codes, fmt: Format, wider: Format, rule: Rule) -> Codes:
     """The same numbers in a format that holds them, as a stage of this rule reads them."""
     if fmt == wider and not rule.daz:
@@ -180,12 +185,14 @@ class _Joining:
         self.flags: Codes = np.zeros(drawing.size, np.uint8)
         self._steps = dict(steps or {})
 
-    def _rounded(self, operation: str, operands: list[Codes], source: Format, number: int) -> tuple[_Sum, Codes]:
-        """One rounding by a stage, and the flags of each output."""
+    def _rounded(
+        self, operation: str, operands: list[Codes], source: Format, number: int, daz: bool = False
+    ) -> tuple[_Sum, Codes]:
+        """One rounding by a stage, and the flags of each output; operands are read already, or under `daz`."""
         site, drawing = self.planned.sites[number], self.drawing
         step = self._steps.get(number, 0)
         self._steps[number] = step + 1
-        rule = site.rule._replace(daz=False)
+        rule = site.rule._replace(daz=daz)
         if site.width:
             bits = drawing.bits(number, step, site.width)
             codes, raised = elementwise.settled_by(
@@ -206,9 +213,8 @@ class _Joining:
         return found
 
     def converted(self, total: _Sum, number: int) -> _Sum:
-        """A sum on its way to another format."""
-        source = total.site.format
-        return self._rounded("convert", [total.read(source)], source, number)[0]
+        """A sum on its way to another format. What counts as zero has a sign there that its own format may lack."""
+        return self._rounded("convert", [total.codes], total.site.format, number, total.site.rule.daz)[0]
 
 
 def _source_of_both(first: Format, second: Format) -> Format | None:
@@ -253,7 +259,7 @@ def join(
     totals = [_Sum(np.zeros(size, site.format.dtype), site) for site in tops]
     if c is not None:
         totals[-1] = _Sum(c, planned.sites[planned.entered])
-        joining.flags |= np.where(is_signalling(c, planned.partials), np.uint8(spec.INVALID), np.uint8(0))
+        joining.flags |= signals(c, planned.partials)
     count = len(segment_bounds(planned.accumulator, planned.products)) - 1
     for below, ends in zip(sums, segment_ends(planned.accumulator, count), strict=True):
         addend = _Sum(below, inner)

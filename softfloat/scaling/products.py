@@ -20,7 +20,7 @@ from softfloat import bits, engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks.counts import void_of
-from softfloat.bits.blocks.numbers import exactly, float32_numbers
+from softfloat.bits.blocks.numbers import float32_numbers
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.engine.programs import check_inputs
@@ -191,7 +191,7 @@ def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options)
         axis=axis, block=block, four_over_six=how.four_over_six, subnormal_blocks=how.subnormal_blocks, nans=how.nans,
         **options,
     )  # fmt: skip
-    return codes, flags, exactly(np.array([engine.largest_magnitude(numbers)], np.int32))
+    return codes, flags, magnitudes(numbers, None)
 
 
 def lies_across(numbers: Numbers, axis: int) -> bool:
@@ -217,7 +217,8 @@ def _extremes(scale: Any) -> tuple[float, float]:
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
     fmt = codes.format.scale
-    known = engine.magnitudes(codes.scales[~void_of(codes)], fmt)  # ordered as the numbers are
+    known, void = engine.magnitudes(codes.scales, fmt), void_of(codes)  # ordered as the numbers are
+    known = known[~void] if void.any() else known
     ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     low, high = _extremes(np.asarray(engine.decoded(ends, fmt)))

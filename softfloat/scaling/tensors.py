@@ -11,9 +11,9 @@ import numpy as np
 
 from softfloat import bits, engine
 from softfloat.bits import BlockCodes
-from softfloat.bits.blocks.codes import spread
+from softfloat.bits.blocks.codes import exact_float, spread
 from softfloat.bits.blocks.numbers import Layout, exactly, magnitude_bits
-from softfloat.bits.blocks.scales import FLOAT32, LARGEST, single
+from softfloat.bits.blocks.scales import FLOAT32, LARGEST, single, surely_normal
 from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
@@ -105,7 +105,12 @@ def encode_scales(
     check_switch("power_of_two", power_of_two)
     check_finite("epsilon", epsilon)
     fmt, source = check_format(format, "format"), check_format(input_format, "input_format")
-    found = np.maximum(amax_numbers(amax), epsilon)  # NaN stays
+    return scales_of(amax_numbers(amax), fmt, source, power_of_two, epsilon, standing)
+
+
+def scales_of(amax: Reals, fmt: Format, source: Format, power_of_two: bool, epsilon: float, standing: str) -> Reals:
+    """`encode_scales` of what is checked."""
+    found = np.maximum(amax, epsilon)  # NaN stays
     with np.errstate(divide="ignore", invalid="ignore"):
         scale = single(fmt.max / found)
     scale = np.where(np.isinf(scale), source.max, scale)
@@ -130,13 +135,15 @@ def amax_numbers(amax: Any) -> Reals:
 
 def float32_of(values: Reals) -> Numbers:
     """float32 numbers, held as float64, as such; the host's treatment of subnormals has no say."""
+    if surely_normal(values):
+        return values.astype(np.float32)
     return np.asarray(bits.encode(np.asarray(values, np.float64), FLOAT32, flags="any")[0]).view(np.float32)
 
 
 def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
     """The largest magnitude, of all or along an axis that is kept; NaN counts as the largest, then infinity."""
     if axis is None:
-        return exactly(np.array([engine.largest_magnitude(numbers)], np.int32))[0]
+        return np.asarray(exact_float(np.int32(engine.largest_magnitude(numbers)).view(np.float32)))
     return exactly(magnitude_bits(numbers).max(axis=axis, keepdims=True, initial=0))
 
 
@@ -201,28 +208,26 @@ def currently_scaled(
 ) -> tuple[ScaledCodes | BlockCodes, Any, Reals]:
     """(quantised, flags, amax) of numbers that are summed over an axis."""
 
-    def scales_of(amax: Reals) -> Numbers:
-        found = encode_scales(
-            amax, how.format, power_of_two=how.power_of_two, epsilon=how.epsilon, standing=how.standing,
-            input_format=input_format,
-        )  # fmt: skip
-        return float32_of(found)
+    def encode_of(amax: Reals) -> Numbers:
+        return float32_of(scales_of(amax, how.format, input_format, how.power_of_two, how.epsilon, how.standing))
 
     if isinstance(how.per, str):
         amax = magnitudes(numbers, None if how.per == "tensor" else axis)
-        encode = scales_of(amax)
+        encode = encode_of(amax)
         codes, flags = scaled_elements(numbers, encode, how.format, options)
         return ScaledCodes(codes, reciprocals(encode), how.format), flags, amax
     fmt = tile_format(how.format, how.per)
     shape = fmt.block_shape(numbers.ndim, axis)
     amax = tile_amax(numbers, shape)
-    encode = scales_of(amax)
+    encode = encode_of(amax)
     codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
     return BlockCodes(codes, reciprocals(encode).view(np.uint32), fmt, axis=axis), flags, amax
 
 
 def reciprocals(scale: Numbers) -> Numbers:
     """1/scale in float32."""
+    if scale.all() and surely_normal(scale):
+        return np.float32(1) / scale
     found, _ = bits.div(FLOAT32.one_code, scale.view(np.uint32), FLOAT32, **PLAIN)
     return np.asarray(found).view(np.float32).reshape(scale.shape)
 

@@ -9,9 +9,20 @@ import numpy as np
 import pytest
 from faster import both, same
 
-from softfloat import Accumulator, Format, Position, bits
-from softfloat.accumulators import Reduction, Stage, amp, chunked, compensated, exact, fma, mul_add, pairwise
-from softfloat.engine import available, elementwise, joining, plain, segments, stacks
+from softfloat import Accumulator, Environment, Format, Position, bits
+from softfloat.accumulators import (
+    FixedPoint,
+    Reduction,
+    Stage,
+    amp,
+    chunked,
+    compensated,
+    exact,
+    fma,
+    mul_add,
+    pairwise,
+)
+from softfloat.engine import available, elementwise, joining, plain, segments, stacks, unit_ways
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -120,6 +131,32 @@ def test_sums_of_segments_that_are_wider_than_their_total(
         same(both(monkeypatch, lambda a=a, b=b, r=rule: bits.matmul(a, b.T, "float16", how, **r)))
         same(both(monkeypatch, lambda a=a, b=b, c=c, r=rule: bits.vecdot(a, b, "float16", how, c, **r)))
     assert joins
+
+
+@pytest.mark.parametrize("store", [None, NARROW], ids=["to the output", "to a store"])
+def test_a_subnormal_that_counts_as_zero_keeps_its_sign_on_the_way_out(store: Stage | None) -> None:
+    """-2^-9 of e4m3fnuz, which has no -0: under DAZ it is -0 in half, however segments' sums are put together."""
+    how = fma("float32").replace(segment=2, reduction=(Reduction(Stage("float8_e4m3fnuz", daz=True), store=store),))
+    found = bits.vecdot([0x9800], [0x3C00], "float16", how, out_format="float16")  # -2^-9 * 1
+    joined = bits.join_segments([0xBB000000], "float16", how, k=1, out_format="float16")
+    assert found == joined == (0x8000, 0)
+
+
+def test_a_signalling_addend_that_is_read_in_another_format_is_invalid(monkeypatch: pytest.MonkeyPatch) -> None:
+    """c = 0x7D of e5m2 becomes half on its way, and quiet: in all ways, counted or not."""
+    for name in ("LEAST_WORK", "LEAST_IN_ALL", "LEAST_LINE"):
+        monkeypatch.setattr(unit_ways, name, 0)
+    level = Reduction(Stage("float16", ftz=False), store=Stage("float8_e5m2", overflow="infinity", daz=True, ftz=False))
+    how = Accumulator(
+        name="t", running=Stage("float6_e3m2fn", overflow="saturate", daz=True), segment=2, reduction=(level,), daz=False,
+        fixed=FixedPoint(4, 0, "wrap", "toward_zero"), result="float32", nan="nvidia",
+    )  # fmt: skip
+    pair = "float8_e4m3fn", Format("e2m8", exponent_bits=2, mantissa_bits=8, bias=17)
+    environment = Environment(rounding="toward_positive", daz=True)
+    a, b = [0x1, 0x82, 0x83, 0x8C, 0x90], [0x649, 0x2D3, 0x241, 0x643, 0x211]
+    for count in (False, True):
+        found = bits.vecdot(a, b, pair, how, 0x7D, environment=environment, count=count)
+        assert found[:2] == (0x7FFFFFFF, 17)
 
 
 @pytest.mark.parametrize("draw", DRAWS.values(), ids=DRAWS)

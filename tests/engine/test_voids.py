@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import softfloat
-from softfloat import Format, bits
+from softfloat import Environment, Format, bits
 from softfloat.accumulators import (
     Accumulator,
+    Reduction,
+    Stage,
     amp,
     chunked,
     compensated,
@@ -124,6 +126,29 @@ def test_infinities_and_signalling_nans_beside_them() -> None:
                 spoilt[where] = code
                 assert_as_ever(lambda a=one, b=spoilt, how=how: bits.matmul(a, b, HALF, how))
                 assert_as_ever(lambda a=one, b=spoilt, how=how: bits.vecdot(a, b, HALF, how))
+
+
+@pytest.mark.parametrize(
+    "how",
+    [
+        fma(HALF),
+        fma(HALF).replace(segment=2, reduction=(Reduction(Stage(SINGLE)),)),
+        fma(HALF).replace(store=Stage(SINGLE), store_every=2),
+    ],
+    ids=["output", "segments", "stores"],
+)
+def test_each_stage_has_its_own_formats_rule_for_nans(how: Accumulator) -> None:
+    """Halves' quiet NaNs raise nothing, and float32's do, as the environment says of it: 0x7E01 * 1 becomes NaN with INVALID in every way."""
+    a, b = np.full((40, 3), 0x7E01, np.uint16), np.full((3, 40), 0x3C00, np.uint16)
+    environment = Environment(overrides={"float32": Environment(nan="ipu")})
+    for count in (False, True):
+        options: dict[str, Any] = {"out_format": SINGLE, "environment": environment, "count": count}
+        found = [
+            bits.matmul(a, b, HALF, how, **options)[1],
+            bits.matmul(a[:1], b[:, :1], HALF, how, **options)[1],
+            bits.vecdot(a[0], b[:, 0], HALF, how, **options)[1],
+        ]
+        assert all((flags == 16).all() for flags in found)
 
 
 def test_flags_of_what_was_added_before() -> None:

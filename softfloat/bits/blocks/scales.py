@@ -33,13 +33,16 @@ Reals = np.ndarray[Any, np.dtype[np.float64]]
 Masks = np.ndarray[Any, np.dtype[np.bool_]]
 
 
+def surely_normal(values: np.ndarray[Any, Any]) -> bool:
+    """Whether the host's treatment of subnormals has no say in what float32 makes of numbers, nor their inverses."""
+    sizes = np.abs(values)
+    return bool(((sizes >= SURELY_NORMAL) & (sizes <= SURELY_FINITE) | (sizes == 0)).all())
+
+
 def single(values: Any) -> Reals:
     """Numbers rounded to float32, as float64; the host's treatment of subnormals has no say."""
     values = np.asarray(values, np.float64)
-    sizes = np.abs(values)
-    if (
-        (sizes >= SURELY_NORMAL) & (sizes <= SURELY_FINITE) | (sizes == 0)
-    ).all():  # the host has nothing to say of these
+    if surely_normal(values):
         return np.asarray(values.astype(np.float32), np.float64)
     codes, _ = encode(values, FLOAT32, flags="any")
     return np.asarray(engine.decoded(np.asarray(codes), FLOAT32))
