@@ -9,10 +9,10 @@ from functools import cache
 
 import numpy as np
 
-from . import elements, halves, jit, singles
+from . import elements, halves, jit, singles, wide_elements
 from .fast import NONE
 from .jit import cut, kernel, read_only, scratch, viewed
-from .ordinary import all_ordinary, is_calm, is_ordinary, ordinary_of
+from .ordinary import all_ordinary, all_singles, are_calm_doubles, is_calm, is_ordinary, is_single, ordinary_of
 from .prng import top_bits
 
 BLOCK = 2048
@@ -28,10 +28,14 @@ CALM = ("convert",)
 
 
 STOCHASTIC = ("stochastic", "up_or_down")
+WIDE = {"wide": wide_elements.known_of, "double": wide_elements.known_of}
+"""Kinds whose elements look at operands themselves -> what makes their numbers of two arrays."""
 
 
 def _element(kind, operation, way, lifts, flushes, calm=False):
     """element(code_a, code_b, code_c, half_word, numbers) -> (code, flags, 1 where another loop is to do it)."""
+    if kind in WIDE:
+        return wide_elements.element_of(operation, way, kind == "double")
     if kind == "single":
         return (singles.drawn if way in STOCHASTIC else singles.rounded)(operation, way)
     if kind == "cpu":
@@ -60,8 +64,9 @@ def _block(kind, operation, way, lifts, flushes):
     """One block: (flags OR-ed together, elements left so far, of which `left` has the numbers)."""
     draws = way in STOCHASTIC
     parameters = kind, operation, way, lifts, flushes
-    element, leaves = jit.referable(_element(*parameters), *parameters), draws or flushes or kind == "single"
-    calms = operation in CALM
+    element, numbers_of = jit.referable(_element(*parameters), *parameters), WIDE.get(kind, ordinary_of)
+    leaves = draws or flushes or kind == "single" or kind in WIDE
+    calms = operation in CALM and kind not in WIDE
     easy = jit.referable(_element(*parameters, True), *parameters, "calm") if calms else element
 
     @jit.kernel
@@ -81,7 +86,7 @@ def _block(kind, operation, way, lifts, flushes):
     def block(
         a, b, c, codes, flags, each, calm, left, count, integers, floats, first, key, stream, start, handed, width
     ):
-        numbers = ordinary_of(integers, floats)
+        numbers = numbers_of(integers, floats)
         half_words, marks = scratch(BLOCK, np.uint16), scratch(BLOCK, np.uint8)
         if draws:
             top_bits(start + first, half_words, handed, width, key, stream)
@@ -117,6 +122,30 @@ def three_ordinary(a, b, c, numbers):
     return all_ordinary(a, 1, numbers) and all_ordinary(b, 1, numbers) and all_ordinary(c, 1, numbers)
 
 
+@kernel
+def doubles_ordinary(a, b, c, numbers):
+    """Whether float64 numbers are zeros or float32's normal ones."""
+    return all_singles(a)
+
+
+@kernel
+def never(codes, numbers):
+    """Nothing is calm."""
+    return False
+
+
+@kernel
+def unseen(a, b, c, numbers):
+    """Nothing is looked at."""
+    return True
+
+
+@jit.row
+def as_they_are(a, b, c, x, y, z, flags, left, count, integers, floats, first):
+    """`tamed` where nothing is."""
+    return count
+
+
 LOOKS = {1: one_ordinary, 2: two_ordinary, 3: three_ordinary}
 
 
@@ -124,16 +153,16 @@ LOOKS = {1: one_ordinary, 2: two_ordinary, 3: three_ordinary}
 def _tamed(operands):
     """tamed(a, b, c, x, y, z, flags, left, count, integers, floats, first) -> elements left so far: those with an operand that is not ordinary.
 
-    x, y and z are the operands of a block, harmless in these.
+    x, y and z are the operands of a block, harmless in these; no operands: one that is float64.
     """
-    two, three = operands > 1, operands > 2
+    two, three, fits = operands > 1, operands > 2, is_ordinary if operands else is_single
 
     @jit.row
     def tamed(a, b, c, x, y, z, flags, left, count, integers, floats, first):
         numbers, marks = ordinary_of(integers, floats), scratch(BLOCK, np.uint8)
         nothing, harmless = cut(0, a[0]), cut(numbers.harmless, a[0])
         for i in range(a.size):
-            fine = is_ordinary(a[i], 1, numbers)
+            fine = fits(a[i], 1, numbers)
             if two:
                 fine = fine & is_ordinary(b[i], numbers.divisor, numbers)
                 y[i] = b[i] if fine else harmless
@@ -155,14 +184,21 @@ def elementwise(kind, operation, way, lifts, flushes):
 
     `left` takes the numbers of elements that are left to another loop, and at its end how many these are; the loop stops where there is no
     room for those of one more block. Where it draws, `start` is a multiple of TILE, and `handed` has `width` random bits of each element, or
-    is empty. `kind` is one of READERS, "cpu" of halves that the CPU rounds, "single" of float32 in float32, and of conversions "odd" where
-    float32 is rounded to odd. `way`: "nearest", "selected", or, of halves and singles, the name of a mode; "stochastic" of those that draw.
+    is empty. `kind` is one of `elements.READERS`, "cpu" of halves that the CPU rounds, "single" of float32 in float32, "float64" of
+    conversions from there; "wide" of wide formats, "double" of those with 53 bits. `way`: "nearest", "selected", or, of halves, singles and
+    wide formats, the name of a mode; "stochastic" of those that draw.
     """
     block, operands = _block(kind, operation, way, lifts, flushes), OPERANDS.get(operation, 2)
-    look, tamed, calms = LOOKS[operands], _tamed(operands), operation in CALM
+    numbers_of, calm_at, look, tamed = ordinary_of, never, LOOKS[operands], _tamed(operands)
+    if kind in WIDE:
+        numbers_of, look, tamed = WIDE[kind], unseen, as_they_are
+    elif operation == "convert":
+        calm_at = is_calm
+    if kind == "float64":
+        calm_at, look, tamed = are_calm_doubles, doubles_ordinary, _tamed(0)
 
     def blocks_loop(a, b, c, codes, flags, left, integers, floats, key, stream, start, handed, width):
-        numbers = ordinary_of(integers, floats)
+        numbers = numbers_of(integers, floats)
         x, y, z = np.empty(BLOCK, a.dtype), np.empty(BLOCK, a.dtype), np.empty(BLOCK, a.dtype)
         each, room = flags.size == codes.size, np.empty(BLOCK, np.uint8)
         seen, count, first, most = np.uint8(0), 0, 0, left.size - 1 - BLOCK
@@ -170,7 +206,7 @@ def elementwise(kind, operation, way, lifts, flushes):
             last = min(first + BLOCK, codes.size)
             xs, ys, zs = a[first:last], b[first:last], c[first:last]
             raises = flags[first:last] if each else room[: last - first]
-            calm = calms and is_calm(xs, numbers)
+            calm = calm_at(xs, numbers)
             if not (calm or look(xs, ys, zs, numbers)):
                 count = tamed(xs, ys, zs, x, y, z, raises, left, count, integers, floats, first)
                 size = last - first

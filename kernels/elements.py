@@ -148,18 +148,19 @@ def converted(code_a, code_b, code_c, numbers):
 
 
 @kernel
-def converted_odd(code_a, code_b, code_c, numbers):
-    """A float32 that stands for what is between its neighbours, if it is odd."""
-    bits = cut(code_a, NONE)
-    lost = cut(bits & INEXACT, NONE)
-    return cut(bits - lost, NONE), lost != NONE, NONE
+def converted_double(code_a, code_b, code_c, numbers):
+    """A float64 that is no smaller than float32's normal numbers."""
+    x = bits_float(np.int64(code_a), 1.0)
+    near = np.float32(x)
+    back = np.float64(near)
+    return inward(float_bits(near), abs(back) > abs(x)), back != x, NONE
 
 
 @cache
 def _result(kind, operation):
     """result(code_a, code_b, code_c, numbers): the exact result of codes."""
     if operation == "convert":
-        return converted_odd if kind == "odd" else converted
+        return converted_double if kind == "float64" else converted
     read, exact = READERS[kind], EXACT[operation]
 
     @kernel
@@ -291,7 +292,6 @@ def deterministic(kind, operation, way, lifts, flushes, calm):
 def stochastic(kind, operation, way, lifts, flushes, calm):
     """With the random bits of a half-word."""
     exact, lift = _result(kind, operation), _lifting(operation, lifts, calm)
-    units = np.int32(2 if kind == "odd" else 1)
     plain = calm or (operation == "add" and not flushes)
 
     @kernel
@@ -304,7 +304,7 @@ def stochastic(kind, operation, way, lifts, flushes, calm):
         random = cut(random | numbers.taken, NONE) if random != NONE else random
         magnitude = cut(magnitude | cut((INEXACT if lost else NONE) & numbers.taken, NONE), NONE)
         carried = cut(magnitude + random, NONE)
-        hanging = cut(numbers.hanging - (units if lost else NONE), NONE)
+        hanging = cut(numbers.hanging - (INEXACT if lost else NONE), NONE)
         is_open = cut(carried & numbers.dropped_mask, NONE) > hanging
         kept, code = signed_code(carried, negative, numbers)
         inexact = lost | (cut(magnitude & numbers.dropped_mask, NONE) != NONE)

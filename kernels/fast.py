@@ -389,37 +389,3 @@ def half_folding(operation):
         return 0
 
     return jit.compiled(half_folding_loop)
-
-
-SINGLES = 1024
-"""Numbers that are made float32 together, or none of them."""
-LEAST_NORMAL, ABOVE_SINGLES = 2.0**-126, 2.0**128
-
-
-@cache
-def odd_singles():
-    """loop(values, singles) -> numbers done: float64 to float32's bits, rounded to odd, up to the first SINGLES in which one has no such.
-
-    These are NaN, and what is beyond float32's normal numbers. What is rounded to odd rounds as the number itself does, to a format of
-    two bits less and in every deterministic mode (Boldo and Melquiond, Emulation of FMA and correctly rounded sums: proved algorithms
-    using rounding to odd, IEEE Trans. Comput. 2008).
-    """
-
-    def odd_singles_loop(values, singles):
-        for first in range(0, values.size, SINGLES):
-            numbers, found = values[first : first + SINGLES], singles[first : first + SINGLES]
-            served = True
-            for i in range(numbers.size):
-                x = numbers[i]
-                near = np.float32(x)
-                back, magnitude = np.float64(near), abs(x)
-                inexact = np.int32(1) if back != x else np.int32(0)
-                above = np.int32(1) if abs(back) > magnitude else np.int32(0)
-                found[i] = (float_bits(near) - above) | inexact
-                within = (magnitude >= LEAST_NORMAL) & (magnitude < ABOVE_SINGLES)
-                served &= within | (magnitude == 0.0) | (magnitude == np.inf)
-            if not served:
-                return first
-        return values.size
-
-    return jit.compiled(odd_singles_loop)

@@ -8,6 +8,8 @@ from fractions import Fraction
 from math import ceil, frexp
 from typing import NamedTuple
 
+import numpy as np
+
 from .fast import INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS
 from .jit import cut, fixed_tuple, kernel
 from .spec import CARRIER32, NanEncoding, Rounding, count_fields, emin, format_spec, target, thresholds
@@ -260,3 +262,44 @@ def is_ordinary(code, zero, numbers):
     within = cut(magnitude - cut(zero, code), code) >= cut(numbers.least - zero, code)
     is_nan = (numbers.lone_nan > NONE) & (code == cut(numbers.lone_nan, code))
     return within & (magnitude <= cut(numbers.most, code)) & (not is_nan)
+
+
+LEAST_SINGLE, ABOVE_SINGLES = np.int64((1023 - 126) << 52), np.int64((1023 + 128) << 52)
+MAGNITUDE64, ONE64 = np.int64((1 << 63) - 1), np.int64(1)
+
+
+@kernel
+def ends(codes):
+    """(The greatest magnitude of float64 numbers, the least that is not 0, less one), as bits."""
+    most, least = np.int64(0), MAGNITUDE64
+    for i in range(codes.size):
+        magnitude = np.int64(codes[i]) & MAGNITUDE64
+        most, least = max(most, magnitude), min(least, (magnitude - ONE64) & MAGNITUDE64)
+    return most, least
+
+
+@kernel
+def all_singles(codes):
+    """Whether all numbers are zeros, or of the size of float32's normal ones."""
+    most, least = ends(codes)
+    return (most < ABOVE_SINGLES) & (least >= LEAST_SINGLE - ONE64)
+
+
+@kernel
+def is_single(code, zero, numbers):
+    """Whether one is."""
+    magnitude = np.int64(code) & MAGNITUDE64
+    return ((magnitude >= LEAST_SINGLE) & (magnitude < ABOVE_SINGLES)) | (magnitude == 0)
+
+
+@kernel
+def widened(bits):
+    """The bits of a float32 number as float64's."""
+    return (np.int64(bits) << 29) + (np.int64(1023 - 127) << 52)
+
+
+@kernel
+def are_calm_doubles(codes, numbers):
+    """`is_calm` of float64."""
+    most, least = ends(codes)
+    return (least >= widened(numbers.lowest_bits) - ONE64) & (most <= widened(numbers.largest_bits))

@@ -16,7 +16,7 @@ from . import jit
 from .fast import has_feature
 from .jit import fill_row, kernel, lowered, scratch
 from .vectors import Vector, load
-from .wide_blocks import FARTHEST, MAGNITUDE, fma, product, two_sum
+from .wide_elements import FARTHEST, MAGNITUDE, fma, product, two_sum
 
 ROWS, LANES, VECTORS = (8, 8, 3) if has_feature("avx512f") else (4, 4, 3)
 COLUMNS = LANES * VECTORS

@@ -47,7 +47,7 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
-    "fast sticky wide | accumulate elements ordinary wide_blocks wide_exact | vectors | halves singles wide_products | blocks | "
+    "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles wide_products | blocks | "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "

@@ -31,7 +31,7 @@ from softfloat.engine.parameters import (
     singles,
     way_of,
     wide,
-    wide_blocks,
+    wide_elements,
 )
 from softfloat.engine.pools import Pool
 from softfloat.engine.results import finished, flag_bytes, outputs
@@ -201,19 +201,15 @@ def way(job: Job) -> Work:
 
 def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
-    if job.wide:
-        return _wide_blocks_work if _has_wide_blocks(job) else _wide_work
-    if not quick():
-        return _plain_way
-    if _has_pairs(job):
+    if quick() and not job.wide and _has_pairs(job):
         return pairs_work
-    if _goes_through_single(job):
-        return _single_work
     return _plain_way if job.codes.size < WORTH_BLOCKS or _over_blocks(job) is None else _blocks_work
 
 
 def _plain_way(job: Job) -> Work:
     """The work of a loop that serves everything."""
+    if job.wide:
+        return _wide_work(job)
     return _plain_work(job) if job.drawn is None else _drawn_work(job)
 
 
@@ -262,65 +258,6 @@ def _direct_work(direct: Direct, job: Job) -> Work:
 
 LOOK = 1 << 14
 """Codes that are made words at a time, and stay in the cache."""
-
-TO_SINGLE = 1 << 14
-"""Numbers that are made float32 before they are made anything else: so many stay in the cache."""
-
-
-def _goes_through_single(job: Job) -> bool:
-    """Whether float64 numbers are on their way to a format of which float32 has all numbers, and two bits more."""
-    if job.operation != "convert" or job.source != FLOAT64 or job.codes.size < fast().SINGLES:
-        return False
-    fmt = job.fmt
-    top, dropped = (fmt.largest >> fmt.mantissa_bits) - fmt.bias, FLOAT32.mantissa_bits - fmt.mantissa_bits
-    if not job.rule.restated or dropped < 2 or top > CARRIER32.bias:
-        return False
-    # so few random bits make a step two units of float32 or more: rounding to odd crosses none
-    return job.drawn is None or job.drawn.width < dropped or block_numbers(fmt, job.rule, "convert") is not None
-
-
-def _single_work(job: Job) -> Work:
-    """Float64 numbers by way of float32, rounded to odd; the plain loop does those around what is NaN there or no normal number."""
-    singles = np.empty(job.codes.size, np.uint32)
-    narrowed = replace(job, source=FLOAT32, operands=[singles])
-    crosses = job.drawn is not None and block_numbers(job.fmt, job.rule, "convert") is not None
-    quick = _blocks_work(narrowed, job) if crosses else way(narrowed)
-    rest = _plain_way(job)
-    loop, block = fast().odd_singles(), fast().SINGLES
-    values, bits = job.operands[0].view(np.float64), singles.view(np.int32)
-
-    def some(start: int, stop: int) -> tuple[int, int]:
-        seen, first = 0, start
-        while first < stop:
-            last = min(first + TO_SINGLE, stop)
-            done = first + int(loop(values[first:last], bits[first:last]))
-            if done > first:
-                seen |= quick(first, done)
-            first = done
-            if done < last:
-                break
-        return first - start, seen
-
-    return _as_far_as_served(some, rest, block)
-
-
-def _as_far_as_served(some: Callable[[int, int], tuple[int, int]], rest: Work, block: int) -> Work:
-    """What does `some` elements, of which it tells how many, and their flags, and where it stops `rest`: more at once where many follow."""
-
-    def work(start: int, stop: int) -> int:
-        seen, skip = 0, block
-        while start < stop:
-            done, flags = some(start, stop)
-            seen |= flags
-            start += done
-            if start < stop:
-                skip = block if done else 16 * skip
-                upto = min(start + skip, stop)
-                seen |= int(rest(start, upto))
-                start = upto
-        return seen
-
-    return work
 
 
 def words(x: Codes) -> Codes:
@@ -437,47 +374,16 @@ def _wide_work(job: Job) -> Work:
     return work
 
 
-def _has_wide_blocks(job: Job) -> bool:
-    """Whether float64 leads to the results of ordinary operands, in this mode."""
-    if not quick() or job.codes.size < WORTH_BLOCKS or is_unusual(job.source) or is_unusual(job.fmt):
-        return False
-    drawn, known = job.drawn is not None, wide_blocks()
-    rule = job.rule if drawn else job.rule._replace(rounding=Rounding.NEAREST_EVEN)
-    modes = ("stochastic",) if drawn else known.MODES
-    return rule.restated and job.rule.rounding.name.lower() in modes and job.operation in known.OPERATIONS
-
-
-def _wide_blocks_work(job: Job) -> Work:
-    """The work of blocks of ordinary numbers in float64, all others by the wide loops."""
-    known, drawn, short = wide_blocks(), job.drawn or NOTHING_DRAWN, job.codes.itemsize < 8
-    full = job.fmt.mantissa_bits == FLOAT64.mantissa_bits
-    loop = known.elementwise(job.operation, job.rule.rounding.name.lower(), full)
-    target = numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
-    given = [words(x) for x in job.operands]
-    a, b, c = given[0], given[min(1, len(given) - 1)], given[-1]
-    codes = np.empty(job.codes.size, np.int64) if short else words(job.codes)
-
-    def some(start: int, stop: int) -> tuple[int, int]:
-        span = slice(start, stop)
-        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-        spans = a[span], b[span], c[span], codes[span], job.raises[span]
-        found = int(loop(*spans, job.each, job.source.largest, *target, *address))
-        done = found >> known.FLAG_BITS
-        if short:
-            job.codes[start : start + done] = codes[start : start + done]
-        return done, found & ((1 << known.FLAG_BITS) - 1)
-
-    return _as_far_as_served(some, _wide_work(job), known.BLOCK)
-
-
 # -- blocks of ordinary operands -------------------------------------------------------------------------------------
 
 
-def _over_blocks(job: Job, odd: bool = False) -> _Blocks | None:
-    """The loop over blocks of ordinary operands, if one serves. `odd`: float32 stands for float64, rounded to odd."""
+def _over_blocks(job: Job) -> _Blocks | None:
+    """The loop over blocks of ordinary operands, if one serves."""
     operation, fmt, rule = job.operation, job.fmt, job.rule
+    if not quick() or job.wide:
+        return _over_wide_blocks(job) if quick() else None
     converts = operation == "convert"
-    serves = (operation in elements().EXACT and job.source == fmt) or (converts and job.source == FLOAT32)
+    serves = (operation in elements().EXACT and job.source == fmt) or (converts and job.source in (FLOAT32, FLOAT64))
     known = block_numbers(fmt, rule, operation) if serves else None
     if known is None:
         return None
@@ -491,11 +397,11 @@ def _over_blocks(job: Job, odd: bool = False) -> _Blocks | None:
         ordinary().lifts(fmt),
         fmt == FLOAT16 and fast().has_f16c(),
     )
-    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
+    if half and job.source != FLOAT64 and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
         mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
         return _Blocks(blocks().elementwise("cpu", operation, mode, False, False), known, own)
     mode = "stochastic" if drawn else "nearest" if nearest else "selected"
-    kind = "odd" if odd else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
+    kind = "float64" if job.source == FLOAT64 else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
     operation = "add" if operation == "sub" else operation
     return _Blocks(blocks().elementwise(kind, operation, mode, lifts, flushes), known, own)
 
@@ -507,7 +413,7 @@ class _Blocks(NamedTuple):
     known: Numbers
     drawn: Draw
 
-    def run(self, job: Job, start: int, stop: int, origin: Job | None = None) -> int:
+    def run(self, job: Job, start: int, stop: int) -> int:
         """Flags of some elements. The plain loop does those that are left."""
         a, b, c = job.operands_for(CARRIER64)
         left, seen = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64), 0
@@ -525,19 +431,28 @@ class _Blocks(NamedTuple):
             )
             seen |= 0 if job.each else done & ((1 << blocks().FLAG_BITS) - 1)
             if left[-1]:
-                seen |= _left(origin or job, left[: left[-1]] + start)
+                seen |= _left(job, left[: left[-1]] + start)
             start += done >> blocks().FLAG_BITS
         return seen
 
 
-def _blocks_work(job: Job, origin: Job | None = None) -> Work:
-    """The work of a loop over blocks of ordinary operands, and of the plain one for elements that it leaves.
+def _over_wide_blocks(job: Job) -> _Blocks | None:
+    """The same of wide formats: whether float64 leads to the results of ordinary operands, in this mode."""
+    mode, drawn, known = job.rule.rounding.name.lower(), job.rule.rounding.draws, wide_elements()
+    if job.operation not in known.OPERATIONS or is_unusual(job.source) or is_unusual(job.fmt):
+        return None
+    if not job.rule.restated or mode not in (("stochastic",) if drawn else known.MODES):
+        return None
+    kind = "double" if job.fmt.mantissa_bits == FLOAT64.mantissa_bits else "wide"
+    loop = blocks().elementwise(kind, job.operation, mode, False, False)
+    return _Blocks(loop, numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True), job.drawn or NOTHING_DRAWN)
 
-    `origin`: the job of the float64 numbers of which `job` has float32, rounded to odd.
-    """
-    found = _over_blocks(job, origin is not None)
+
+def _blocks_work(job: Job) -> Work:
+    """The work of a loop over blocks of ordinary operands, and of the plain one for elements that it leaves."""
+    found = _over_blocks(job)
     assert found is not None
-    return lambda start, stop: found.run(job, start, stop, origin)
+    return lambda start, stop: found.run(job, start, stop)
 
 
 def _left(job: Job, places: Codes) -> int:
@@ -633,17 +548,10 @@ def prepared(
     read = source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", settings.random_width if drawn else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
-    if job.wide:
-        by_integers, place = _by_integers(job), draw(settings, None, 0, ()) if drawn else NOTHING_DRAWN
-
-        def ready_wide(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-            return by_integers([a, b, c], codes, flags, (place.key, np.uint64(stream), 0, NO_BITS, place.width))
-
-        return ready_wide
     count = loops().OPERATIONS[operation][1]
     address = draw(settings, None, 0, ()) if drawn else NOTHING_DRAWN
-    plain = _ready(job, address) if drawn else _ready_directly(job)
-    over = _over_blocks(job) if fast and quick() else None
+    plain = _ready_by_integers(job, address) if job.wide else _ready(job, address) if drawn else _ready_directly(job)
+    over = _over_blocks(job) if fast else None
     if over is None:
         return plain
 
@@ -655,6 +563,16 @@ def prepared(
         return over._replace(drawn=own).run(this, 0, codes.size)
 
     return ready
+
+
+def _ready_by_integers(job: Job, address: Draw) -> Ready:
+    """The loop of wide formats."""
+    by_integers = _by_integers(job)
+
+    def ready_wide(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
+        return by_integers([a, b, c], codes, flags, (address.key, np.uint64(stream), 0, NO_BITS, address.width))
+
+    return ready_wide
 
 
 def _ready(job: Job, address: Draw) -> Ready:

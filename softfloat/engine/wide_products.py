@@ -6,7 +6,7 @@ import numpy as np
 
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.parameters import dots, numbers, wide_blocks, wide_exact, wide_products
+from softfloat.engine.parameters import dots, numbers, wide_elements, wide_exact, wide_products
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.threads import share_units
 from softfloat.environments import Rounding
@@ -19,7 +19,7 @@ def serves(planned: Program) -> bool:
     in_order = not (how.tree or how.reduction or how.compensation) and how.chains == how.block == 1
     sites = [planned.sites[n] for n in (stages.RUNNING, stages.PRODUCT) if n in planned.sites]
     nearest = all(x.format.spec == FLOAT64 and x.rule.rounding is Rounding.NEAREST_EVEN for x in sites)
-    return elementwise.quick() and in_order and nearest and wide_blocks().HAS_FUSED
+    return elementwise.quick() and in_order and nearest and wide_elements().HAS_FUSED
 
 
 def _within(codes: Codes, least: float, most: float) -> bool:

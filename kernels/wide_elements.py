@@ -1,27 +1,25 @@
-"""Arithmetic of wide formats in float64, in blocks of ordinary numbers: the CPU's result, and the exact error of that one operation.
+"""Elements of `blocks`: wide formats in float64, by the CPU's result, and the exact error of that one operation.
 
 With the error the result is cut toward zero: the exact value is in or above what is left, and by less than its last place. Bits that a
 shorter format drops, what the cut lost, and in stochastic rounding the fraction's first 16 bits decide every mode. To nearest in 53 bits
 the CPU's result is the one.
 
-A block is left to `wide` if an operand or a result is not ordinary, or a rounding hangs on random bits after the first 16. Ordinary are
+An element is left to `wide` if an operand or a result is not ordinary, or a rounding hangs on random bits after the first 16. Ordinary are
 numbers whose errors cannot leave the range, and operands that are zero; no result that is zero, tiny or too large. Errors of products
 and quotients take a fused multiply-add: CPUs without one leave these operations to `wide`.
 """
 
-from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
-from . import jit, spec
+from . import spec
 from .carrier import source_of
 from .fast import has_feature
 from .jit import bits_float, float_bits, kernel, lowered
-from .prng import TILE, top_bits
 from .rounding import target_of
+from .spec import Source, Target
 
-BLOCK = TILE
-FLAG_BITS = 5
 FARTHEST = 450  # binades from 1 of ordinary operands; of fma, whose error has two products' length, half as many
 LOWEST = np.int64(1023 - 2 * FARTHEST)  # exponent field of the least result
 MAGNITUDE, FRACTION, LARGEST = np.int64((1 << 63) - 1), np.int64((1 << 52) - 1), np.int64(0x7FEFFFFFFFFFFFFF)
@@ -123,7 +121,6 @@ NEARLY = 2.0**-50
 MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
 
 
-@cache
 def carrying(mode):
     """carry(odd, sticky, negative, dropped) of a mode, by what its thresholds are (`spec.thresholds`)."""
 
@@ -174,105 +171,94 @@ def fraction(bits, error, inward, short, dropped):
     return ((bits & dropped) << short) + (float_bits(below + 1.5 * 2.0**52) - float_bits(1.5 * 2.0**52)), near
 
 
-# -- loops ---------------------------------------------------------------------------------------------------------------
+# -- elements ------------------------------------------------------------------------------------------------------------
+
+
+class Known(NamedTuple):
+    """What elements know of formats and a rule."""
+
+    source: Source
+    target: Target
+    most: int  # the greatest code of a number
+    drop: int  # bits of float64 that the format has not
+    short: int  # bits that the first 16 random ones have more
+    dropped: int  # masks of these bits, and of both
+    fractions: int
+    rebase: int
+    open_from: int
 
 
 @kernel
-def read(code, known, least, most):
-    """(The number; negative, if it is neither zero nor of a magnitude from `least` to `most`.)"""
-    magnitude = code & known.magnitude_mask
+def known_of(integers, floats):
+    """What two arrays say."""
+    source, target = source_of(integers, floats), target_of(integers, floats)
+    m = np.int64(target.mantissa_bits)
+    drop = np.int64(52) - m
+    short = max(DRAWN - drop, np.int64(0))
+    whole, one = drop + short, np.int64(1)
+    most = min(min(source.infinity, source.nan_first) - 1, source.magnitude_mask)
+    open_from = ((one << DRAWN) - 1) << (whole - DRAWN)
+    rebase = np.int64(target.lowest_exponent - 1) << m
+    return Known(source, target, most, drop, short, (one << drop) - 1, (one << whole) - 1, rebase, open_from)
+
+
+@kernel
+def read(code, known, farthest):
+    """(The number; negative, if it is neither zero nor of a magnitude within that many binades from 1.)"""
+    code, source = np.int64(code), known.source
+    magnitude = code & source.magnitude_mask
+    least = max(source.hidden, (((1023 - farthest) << 52) - source.rebias) >> source.shift)
+    most = min(known.most, (((1023 + farthest) << 52) - source.rebias) >> source.shift)
     some = -magnitude  # negative, but of zero
-    bits = ((magnitude << known.shift) + known.rebias) | ((code ^ magnitude) << known.sign_shift)
+    bits = ((magnitude << source.shift) + source.rebias) | ((code ^ magnitude) << source.sign_shift)
     return bits_float(bits & (some >> 63), 1.0), ((magnitude - least) & some) | (most - magnitude)
 
 
-@cache
-def _block(operation, mode, double):
-    """One block: (negative, if one of its numbers is not ordinary or settled; 1 if one result is not exact)."""
+def element_of(operation, mode, double):
+    """element(code_a, code_b, code_c, half_word, known) -> (code, flags, 1 where it is left); `double`: results have 53 bits."""
     draws, exact = mode == "stochastic", operation not in DIVIDED
     operate, carry = OPERATIONS[operation], None if draws else carrying(mode)
     away = double and mode == "nearest_away" and exact
     nearest = double and mode in ("nearest_even", "nearest_away") and not away
     arity = 3 if operation == "fma" else 1 if operation in ("sqrt", "convert") else 2
-
-    @jit.row
-    def block(a, b, c, codes, flags, random, open_from, known, least, most, target, lowest):
-        unusual, seen = np.int64(0), np.int64(0)
-        drop = np.int64(0) if double else np.int64(52 - target.mantissa_bits)
-        dropped, short = (np.int64(1) << drop) - 1, max(DRAWN - drop, np.int64(0))
-        whole, rebase = drop + short, np.int64(target.lowest_exponent - 1) << np.int64(target.mantissa_bits)
-        fractions, open_from = (np.int64(1) << whole) - 1, open_from << (whole - DRAWN)
-        for i in range(BLOCK):
-            x, trouble = read(a[i], known, least, most)
-            y, z = x, x
-            if arity > 1:
-                y, other = read(b[i], known, least, most)
-                trouble |= other
-            if arity > 2:
-                z, other = read(c[i], known, least, most)
-                trouble |= other
-            value, error, unit = operate(x, y, z)
-            bits = float_bits(value)
-            magnitude, negative = bits & MAGNITUDE, bits < 0
-            lost = np.int64(error != 0.0)
-            inward = (error > 0.0) if negative else (error < 0.0)
-            if draws:
-                met, near = fraction(magnitude, error / unit, inward, short, dropped)
-                if not exact:
-                    trouble |= -(np.int64(near) & lost)
-                lost |= np.int64(met != 0)
-                met += np.int64(random[i]) << (whole - DRAWN)
-                kept = (magnitude >> drop) + (met >> whole)
-                trouble |= open_from - ((met & fractions) + lost)
-            elif nearest:
-                kept = magnitude
-            elif away:
-                kept = magnitude + np.int64(tie_outward(value, error))
-            else:
-                toward = magnitude - np.int64(inward)
-                kept = (toward + carry((toward >> drop) & 1 != 0, lost, negative, dropped)) >> drop
-                lost |= np.int64((toward & dropped) != 0)
-            kept -= rebase
-            unusual |= trouble | (magnitude - lowest) | (LARGEST - magnitude) | (target.largest - kept)
-            codes[i] = kept | (target.sign if negative else 0)
-            seen |= lost
-            flags[i] = lost
-        return unusual, seen
-
-    return jit.referable(block, "wide", operation, mode, double)
-
-
-@cache
-def elementwise(operation, mode, double):
-    """A loop over whole blocks from the first on, until one is not ordinary.
-
-    loop(a, b, c, codes, flags, each, largest, integers, floats, key, stream, start, handed, width) -> elements done << FLAG_BITS | flags,
-    of codes as int64, operands' finite ones up to `largest`; `double`: results have 53 bits. The rest is as in `wide.elementwise`.
-    """
-    block, draws = _block(operation, mode, double), mode == "stochastic"
     farthest = np.int64(FARTHEST // 2 if operation == "fma" else FARTHEST)
 
-    def wide_blocks_loop(a, b, c, codes, flags, each, largest, integers, floats, key, stream, start, handed, width):
-        known, target = source_of(integers, floats), target_of(integers, floats)
-        least = max(known.hidden, (((1023 - farthest) << 52) - known.rebias) >> known.shift)
-        most = min(largest, (((1023 + farthest) << 52) - known.rebias) >> known.shift)
-        random, unread = np.zeros(BLOCK, np.uint16), np.empty(BLOCK, np.uint8)
-        open_from = np.int64((1 << DRAWN) - 1 if width > DRAWN else 1 << DRAWN)
+    @kernel
+    def element(code_a, code_b, code_c, half_word, known):
+        target, drop, dropped = known.target, np.int64(0) if double else known.drop, known.dropped
+        x, trouble = read(code_a, known, farthest)
+        y, z = x, x
+        if arity > 1:
+            y, other = read(code_b, known, farthest)
+            trouble |= other
+        if arity > 2:
+            z, other = read(code_c, known, farthest)
+            trouble |= other
+        value, error, unit = operate(x, y, z)
+        bits = float_bits(value)
+        magnitude, negative = bits & MAGNITUDE, bits < 0
+        lost = np.int64(error != 0.0)
+        inward = (error > 0.0) if negative else (error < 0.0)
+        if draws:
+            whole = drop + known.short
+            met, near = fraction(magnitude, error / unit, inward, known.short, dropped)
+            if not exact:
+                trouble |= -(np.int64(near) & lost)
+            lost |= np.int64(met != 0)
+            met += np.int64(half_word) << (whole - DRAWN)
+            kept = (magnitude >> drop) + (met >> whole)
+            trouble |= known.open_from - ((met & known.fractions) + lost)
+        elif nearest:
+            kept = magnitude
+        elif away:
+            kept = magnitude + np.int64(tie_outward(value, error))
+        else:
+            toward = magnitude - np.int64(inward)
+            kept = (toward + carry((toward >> drop) & 1 != 0, lost, negative, dropped)) >> drop
+            lost |= np.int64((toward & dropped) != 0)
+        kept -= known.rebase
         lowest = (max(np.int64(target.lowest_exponent), LOWEST) << 52) + 1
-        seen, done = np.int64(0), 0
-        for first in range(0, codes.size // BLOCK * BLOCK, BLOCK):
-            last = first + BLOCK
-            if draws:
-                top_bits(start + first, random, handed[first:last], width, key, stream)
-            raises = flags[first:last] if each else unread
-            operands = a[first:last], b[first:last], c[first:last]
-            unusual, inexact = block(
-                *operands, codes[first:last], raises, random, open_from, known, least, most, target, lowest
-            )
-            if unusual < 0:
-                break
-            seen |= inexact
-            done = last
-        return done << FLAG_BITS | (0 if each else seen)
+        trouble |= (magnitude - lowest) | (LARGEST - magnitude) | (target.largest - kept)
+        return kept | (target.sign if negative else 0), lost, np.int32(1 if trouble < 0 else 0)
 
-    return jit.compiled(wide_blocks_loop)
+    return element
