@@ -38,8 +38,8 @@ def _element(kind, operation, way, lifts, flushes, calm=False):
         return wide_elements.element_of(operation, way, kind == "double")
     if kind == "single":
         return (singles.drawn if way in STOCHASTIC else singles.rounded)(operation, way)
-    if kind == "cpu":
-        return halves.cpu(operation, way, calm)
+    if kind in ("cpu", "cpu64"):
+        return halves.cpu(operation, way, calm, kind == "cpu64")
     make = elements.stochastic if way in STOCHASTIC else elements.deterministic
     return make(kind, operation, way, lifts, flushes, calm)
 
@@ -185,8 +185,8 @@ def elementwise(kind, operation, way, lifts, flushes):
     `left` takes the numbers of elements that are left to another loop, and at its end how many these are; the loop stops where there is no
     room for those of one more block. Where it draws, `start` is a multiple of TILE, and `handed` has `width` random bits of each element, or
     is empty. `kind` is one of `elements.READERS`, "cpu" of halves that the CPU rounds, "single" of float32 in float32, "float64" of
-    conversions from there; "wide" of wide formats, "double" of those with 53 bits. `way`: "nearest", "selected", or, of halves, singles and
-    wide formats, the name of a mode; "stochastic" of those that draw.
+    conversions from there, "cpu64" of such that the CPU rounds; "wide" of wide formats, "double" of those with 53 bits. `way`: "nearest",
+    "selected", or, of halves, singles and wide formats, the name of a mode; "stochastic" of those that draw.
     """
     block, operands = _block(kind, operation, way, lifts, flushes), OPERANDS.get(operation, 2)
     numbers_of, calm_at, look, tamed = ordinary_of, never, LOOKS[operands], _tamed(operands)
@@ -194,7 +194,7 @@ def elementwise(kind, operation, way, lifts, flushes):
         numbers_of, look, tamed = WIDE[kind], unseen, as_they_are
     elif operation == "convert":
         calm_at = is_calm
-    if kind == "float64":
+    if kind in ("float64", "cpu64"):
         calm_at, look, tamed = are_calm_doubles, doubles_ordinary, _tamed(0)
 
     def blocks_loop(a, b, c, codes, flags, left, integers, floats, key, stream, start, handed, width):

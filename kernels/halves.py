@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from .elements import exact_fused, quotient_and_rest, root_and_rest
+from .elements import converted_double, exact_fused, quotient_and_rest, root_and_rest
 from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, TINY_INEXACT, ZERO, half_code, half_value
 from .jit import bits_float, cut, float_bits, kernel
 
@@ -17,6 +17,12 @@ def odd_half(bits, lost, signs):
 def half_converted(code_a, code_b, code_c):
     """(float32 nearest the exact result, bits that are not zero where they differ)."""
     return bits_float(cut(code_a, NONE), ZERO), NONE
+
+
+@kernel
+def half_narrowed(code_a, code_b, code_c):
+    """The same of a float64."""
+    return odd_half(*converted_double(code_a, code_b, code_c, ZERO)), NONE
 
 
 @kernel
@@ -155,9 +161,9 @@ MODES = {"nearest": half_rounded, "toward_zero": half_cut, "to_odd": half_odd, "
 """Way -> function of a float32 near the result; `selected` serves all but nearest even, and like others exact ones."""
 
 
-def cpu(operation, way, calm):
-    """Halves that the CPU rounds."""
-    near, plain = NEAR[operation], calm or operation in ("add", "sub")
+def cpu(operation, way, calm, from_double):
+    """Halves that the CPU rounds; of conversions `from_double` they come from float64, not float32."""
+    near, plain = half_narrowed if from_double else NEAR[operation], calm or operation in ("add", "sub")
     rounded = half_sum_rounded if way == "nearest" and plain else MODES[way]
 
     @kernel

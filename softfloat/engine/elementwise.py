@@ -397,9 +397,10 @@ def _over_blocks(job: Job) -> _Blocks | None:
         ordinary().lifts(fmt),
         fmt == FLOAT16 and fast().has_f16c(),
     )
-    if half and job.source != FLOAT64 and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
+    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
         mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
-        return _Blocks(blocks().elementwise("cpu", operation, mode, False, False), known, own)
+        kind = "cpu64" if job.source == FLOAT64 else "cpu"
+        return _Blocks(blocks().elementwise(kind, operation, mode, False, False), known, own)
     mode = "stochastic" if drawn else "nearest" if nearest else "selected"
     kind = "float64" if job.source == FLOAT64 else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
     operation = "add" if operation == "sub" else operation

@@ -13,7 +13,9 @@ from softfloat import ROSTER, Format, bits, get_num_threads, set_num_threads
 from softfloat.engine import elementwise
 from softfloat.engine.parameters import blocks
 
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+MODES = (
+    "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "toward_zero", "toward_positive", "toward_negative", "to_odd",
+)  # fmt: skip
 FORMATS = [
     ROSTER["float16"],
     ROSTER["bfloat16"],
