@@ -20,15 +20,16 @@ BLOCK = 2048
 
 FLAG_BITS = 5
 """A loop returns the number of elements it did, shifted left by so many bits, and their flags OR-ed together."""
+
 OPERANDS = {"convert": 1, "sqrt": 1, "fma": 3}
 """Operation -> number of operands, of those that have not two."""
 
 CALM = ("convert",)
 """Operations of which operands say whether a result is tiny or too large: blocks with none need fewer instructions."""
 
-
 STOCHASTIC = ("stochastic", "up_or_down")
-WIDE = {"wide": wide_elements.known_of, "double": wide_elements.known_of}
+
+WIDE = dict.fromkeys(("wide", "double"), wide_elements.known_of)
 """Kinds whose elements look at operands themselves -> what makes their numbers of two arrays."""
 
 

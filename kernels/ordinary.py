@@ -145,8 +145,10 @@ def flushes(fmt, rule):
 
 def _operands(fmt, rule, operation):
     """(least, most) codes of ordinary operands, if there are any."""
-    if operation == "convert" or fmt == SINGLE:
-        return int(SMALLEST_BITS) if rule.daz or fmt == SINGLE else 1, int(INFINITE_BITS) - 1
+    if operation == "convert":
+        return int(SMALLEST_BITS) if rule.daz else 1, int(INFINITE_BITS) - 1
+    if fmt == SINGLE:  # a host may flush what a sum of smaller ones loses
+        return code_of_power(fmt, lowest_exponent(fmt, operation) if operation == "add" else emin(fmt)), fmt.largest
     exponent = lowest_exponent(fmt, operation)
     if exponent > max(USUAL, emin(fmt) - fmt.mantissa_bits):
         return None
