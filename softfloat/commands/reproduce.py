@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 25,
-    ("tutorials", False): 63,
-    ("numerics", True): 62,
+    ("tutorials", True): 22,
+    ("tutorials", False): 58,
+    ("numerics", True): 61,
     ("numerics", False): 93,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
