@@ -377,36 +377,6 @@ def _wide_work(job: Job) -> Work:
 # -- blocks of ordinary operands -------------------------------------------------------------------------------------
 
 
-def _over_blocks(job: Job) -> _Blocks | None:
-    """The loop over blocks of ordinary operands, if one serves."""
-    operation, fmt, rule = job.operation, job.fmt, job.rule
-    if not quick() or job.wide:
-        return _over_wide_blocks(job) if quick() else None
-    converts = operation == "convert"
-    serves = (operation in elements().EXACT and job.source == fmt) or (converts and job.source in (FLOAT32, FLOAT64))
-    known = block_numbers(fmt, rule, operation) if serves else None
-    if known is None:
-        return None
-    own = job.drawn or NOTHING_DRAWN
-    mode, drawn, flushes = rule.rounding.name.lower(), rule.rounding.draws, ordinary().flushes(fmt, rule)
-    if fmt == FLOAT32:
-        serves = operation in singles().DRAWN if drawn else mode in singles().TO_SINGLE
-        return _Blocks(blocks().elementwise("single", operation, mode, False, False), known, own) if serves else None
-    nearest, lifts, half = (
-        rule.rounding is Rounding.NEAREST_EVEN,
-        ordinary().lifts(fmt),
-        fmt == FLOAT16 and fast().has_f16c(),
-    )
-    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
-        mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
-        kind = "cpu64" if job.source == FLOAT64 else "cpu"
-        return _Blocks(blocks().elementwise(kind, operation, mode, False, False), known, own)
-    mode = "stochastic" if drawn else "nearest" if nearest else "selected"
-    kind = "float64" if job.source == FLOAT64 else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
-    operation = "add" if operation == "sub" else operation
-    return _Blocks(blocks().elementwise(kind, operation, mode, lifts, flushes), known, own)
-
-
 class _Blocks(NamedTuple):
     """A loop over blocks of ordinary operands, what it knows of them, and the random bits of the call."""
 
@@ -417,19 +387,13 @@ class _Blocks(NamedTuple):
     def run(self, job: Job, start: int, stop: int) -> int:
         """Flags of some elements. The plain loop does those that are left."""
         a, b, c = job.operands_for(CARRIER64)
-        left, seen = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64), 0
+        drawn, seen = self.drawn, 0
+        left = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64)
         while start < stop:
             span = slice(start, stop)
-            address = (
-                self.drawn.key,
-                self.drawn.stream,
-                self.drawn.at(start),
-                self.drawn.span(start, stop),
-                self.drawn.width,
-            )
-            done = int(
-                self.loop(a[span], b[span], c[span], job.codes[span], job.raises[span], left, *self.known, *address)
-            )
+            spans = a[span], b[span], c[span], job.codes[span], job.raises[span]
+            address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
+            done = int(self.loop(*spans, left, *self.known, *address))
             seen |= 0 if job.each else done & ((1 << blocks().FLAG_BITS) - 1)
             if left[-1]:
                 seen |= _left(job, left[: left[-1]] + start)
@@ -437,16 +401,46 @@ class _Blocks(NamedTuple):
         return seen
 
 
-def _over_wide_blocks(job: Job) -> _Blocks | None:
-    """The same of wide formats: whether float64 leads to the results of ordinary operands, in this mode."""
+Kind = tuple[str, str, str, bool, bool]
+"""What `blocks.elementwise` takes."""
+
+
+def _over_blocks(job: Job) -> _Blocks | None:
+    """The loop over blocks of ordinary operands, if one serves."""
+    found = (_wide_kind(job) if job.wide else _short_kind(job)) if quick() else None
+    return found and _Blocks(blocks().elementwise(*found[0]), found[1], job.drawn or NOTHING_DRAWN)
+
+
+def _short_kind(job: Job) -> tuple[Kind, Numbers] | None:
+    """The loop of a format that float32 carries, or of float32 itself, and what it knows."""
+    operation, fmt, rule = job.operation, job.fmt, job.rule
+    converts, double = operation == "convert", job.source == FLOAT64
+    serves = (operation in elements().EXACT and job.source == fmt) or (converts and (double or job.source == FLOAT32))
+    known = block_numbers(fmt, rule, operation) if serves else None
+    if known is None:
+        return None
+    mode, drawn, flushes = rule.rounding.name.lower(), rule.rounding.draws, ordinary().flushes(fmt, rule)
+    if fmt == FLOAT32:
+        serves = operation in singles().DRAWN if drawn else mode in singles().TO_SINGLE
+        return (("single", operation, mode, False, False), known) if serves else None
+    nearest, half = rule.rounding is Rounding.NEAREST_EVEN, fmt == FLOAT16 and fast().has_f16c()
+    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
+        mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
+        return ("cpu64" if double else "cpu", operation, mode, False, False), known
+    mode = "stochastic" if drawn else "nearest" if nearest else "selected"
+    kind = "float64" if double else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
+    return (kind, "add" if operation == "sub" else operation, mode, ordinary().lifts(fmt), flushes), known
+
+
+def _wide_kind(job: Job) -> tuple[Kind, Numbers] | None:
+    """The loop of a wide format, in which float64 leads to the results of ordinary operands, and what it knows."""
     mode, drawn, known = job.rule.rounding.name.lower(), job.rule.rounding.draws, wide_elements()
     if job.operation not in known.OPERATIONS or is_unusual(job.source) or is_unusual(job.fmt):
         return None
     if not job.rule.restated or mode not in (("stochastic",) if drawn else known.MODES):
         return None
     kind = "double" if job.fmt.mantissa_bits == FLOAT64.mantissa_bits else "wide"
-    loop = blocks().elementwise(kind, job.operation, mode, False, False)
-    return _Blocks(loop, numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True), job.drawn or NOTHING_DRAWN)
+    return (kind, job.operation, mode, False, False), numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
 
 
 def _blocks_work(job: Job) -> Work:
