@@ -100,15 +100,6 @@ def binary(function: Callable[..., Any], fmt: Any, **options: Any) -> Work:
     return elementwise_work(function, [codes(fmt, ELEMENTS, seed=seed) for seed in range(2)], fmt, **options)
 
 
-def nary(function: Callable[..., Any], fmt: Any, count: int, infinite: bool = False, **options: Any) -> Work:
-    """An operation of so many operands; of the first, 1 % are infinite where asked."""
-    operands = [codes(fmt, ELEMENTS, seed=seed) for seed in range(count)]
-    if infinite:
-        where = np.random.default_rng(3).integers(0, ELEMENTS, ELEMENTS // 100)
-        operands[0][where] = bits.encode(np.inf, fmt)[0]
-    return elementwise_work(function, operands, fmt, **options)
-
-
 def doubles(**options: Any) -> Work:
     """float64 -> half."""
     return elementwise_work(bits.encode, [np.random.default_rng(0).standard_normal(ELEMENTS)], "float16", **options)
@@ -578,20 +569,6 @@ ROWS: dict[str, tuple[Row, ...]] = {
         Row("float32 → half, to odd", partial(converted, "float16", rounding="to_odd"), "G/s", "memcpy", 0.2),
         Row("float64 → half", doubles, "G/s", "memcpy", 0.08),
         Row("float64 → half, stochastic", partial(doubles, **STOCHASTIC), "G/s", "memcpy", 0.04),
-        Row("bfloat16 fma", partial(nary, bits.fma, "bfloat16", 3), "G/s", "memcpy", 0.05),
-        Row("bfloat16 div", partial(nary, bits.div, "bfloat16", 2), "G/s", "memcpy", 0.05),
-        Row("float32 fma", partial(nary, bits.fma, "float32", 3), "G/s", "memcpy", 0.03),
-        Row("half add, 1 % infinite", partial(nary, bits.add, "float16", 2, True), "G/s", "half add", 1 / 3),
-        Row("bfloat16 add, 1 % infinite", partial(nary, bits.add, "bfloat16", 2, True), "G/s", "bfloat16 add", 1 / 3),
-        Row("float32 add, 1 % infinite", partial(nary, bits.add, "float32", 2, True), "G/s", "float32 add", 1 / 3),
-        Row(
-            "half add, stochastic, 1 % infinite",
-            partial(nary, bits.add, "float16", 2, True, **STOCHASTIC),
-            "G/s",
-            "half add, stochastic",
-            1 / 3,
-        ),
-        Row("bfloat16 add, FTZ", partial(binary, bits.add, "bfloat16", ftz=True), "G/s", "bfloat16 add", 0.5),
         Row("e4m3 add", partial(binary, bits.add, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
         Row("e4m3 mul", partial(binary, bits.mul, "float8_e4m3fn"), "G/s", "memcpy", 0.15),
         Row("e4m3 mul, stochastic", partial(binary, bits.mul, "float8_e4m3fn", **STOCHASTIC), "G/s", "memcpy", 0.05),

@@ -41,8 +41,11 @@ def dgemm() -> Work:
     return Work(lambda: np.matmul(a, b, out=out), SIZE**3)
 
 
-def computed(name: str, arity: int, fmt: Format, **options: Any) -> Work:
+def computed(name: str, arity: int, fmt: Format, infinite: bool = False, **options: Any) -> Work:
+    """An operation of so many operands; 1 % of the numbers of the first are `infinite`."""
     numbers = [np.abs(normal(seed=seed)) if arity == 1 else normal(seed=seed) for seed in range(arity)]
+    if infinite:
+        numbers[0][np.random.default_rng(3).integers(0, ELEMENTS, ELEMENTS // 100)] = np.inf
     operands = [bits.encode(x, fmt)[0] for x in numbers]
     out = np.empty_like(operands[0])
     return Work(lambda: getattr(bits, name)(*operands, fmt, out=out, flags="any", **options), ELEMENTS)
@@ -76,6 +79,16 @@ BENCHMARK = Benchmark(
             for fmt in (float64, SHORTER)
             for name, arity in ARITY.items()
             for way, (options, goal) in WAYS.items()
+        ),
+        "The same, 1 % of them infinite": tuple(
+            Row(
+                f"{name} of float64, nearest even, 1 % infinite",
+                partial(computed, name, arity, float64, True),
+                "M/s",
+                f"{name} of float64, nearest even",
+                1 / 3,
+            )
+            for name, arity in ARITY.items()
         ),
         f"Matrix products of float64, {SIZE}³": (
             Row("fma, nearest even", partial(product, fma(float64), SIZE), "G/s", DGEMM, 0.5),
