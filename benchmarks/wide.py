@@ -86,7 +86,7 @@ BENCHMARK = Benchmark(
                 partial(computed, name, arity, float64, True),
                 "M/s",
                 f"{name} of float64, nearest even",
-                1 / 3,
+                0.33,
             )
             for name, arity in ARITY.items()
         ),
