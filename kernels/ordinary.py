@@ -235,11 +235,14 @@ def all_ordinary(codes, zero, numbers):
     like = codes[0]
     mask, unit, lone = cut(numbers.look_mask, like), cut(zero, like), cut(numbers.lone_nan, like)
     most, least, nearest = cut(0, like), cut(-1, like), cut(-1, like)
-    for i in range(codes.size):
-        most = max(most, cut(codes[i] & mask, like))
     if numbers.least > zero:
         for i in range(codes.size):
-            least = min(least, cut(cut(codes[i] & mask, like) - unit, like))
+            magnitude = cut(codes[i] & mask, like)
+            most = max(most, magnitude)
+            least = min(least, cut(magnitude - unit, like))
+    else:
+        for i in range(codes.size):
+            most = max(most, cut(codes[i] & mask, like))
     if numbers.lone_nan > NONE:
         for i in range(codes.size):
             nearest = min(nearest, cut(codes[i] ^ lone, like))
