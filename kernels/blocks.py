@@ -151,12 +151,12 @@ LOOKS = {1: one_ordinary, 2: two_ordinary, 3: three_ordinary}
 
 
 @cache
-def _tamed(operands):
+def _tamed(operands, double=False):
     """tamed(a, b, c, x, y, z, flags, left, count, integers, floats, first) -> elements left so far: those with an operand that is not ordinary.
 
-    x, y and z are the operands of a block, harmless in these; no operands: one that is float64.
+    x, y and z are the operands of a block, harmless in these; `double`: the only one is float64.
     """
-    two, three, fits = operands > 1, operands > 2, is_ordinary if operands else is_single
+    two, three, fits = operands > 1, operands > 2, is_single if double else is_ordinary
 
     @jit.row
     def tamed(a, b, c, x, y, z, flags, left, count, integers, floats, first):
@@ -175,7 +175,7 @@ def _tamed(operands):
             marks[i] = 0 if fine else 1
         return noted(marks, flags, first, left, count)
 
-    return jit.referable(tamed, operands)
+    return jit.referable(tamed, operands, double)
 
 
 @cache
@@ -196,7 +196,7 @@ def elementwise(kind, operation, way, lifts, flushes):
     elif operation == "convert":
         calm_at = is_calm
     if kind in ("float64", "cpu64"):
-        calm_at, look, tamed = are_calm_doubles, doubles_ordinary, _tamed(0)
+        calm_at, look, tamed = are_calm_doubles, doubles_ordinary, _tamed(1, True)
 
     def blocks_loop(a, b, c, codes, flags, left, integers, floats, key, stream, start, handed, width):
         numbers = numbers_of(integers, floats)

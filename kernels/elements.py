@@ -13,7 +13,18 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .fast import INEXACT, MAGNITUDE, NONE, SMALLEST_BITS, TINY_INEXACT, ZERO, half_value
+from .fast import (
+    INEXACT,
+    MAGNITUDE,
+    NONE,
+    SMALLEST_BITS,
+    TINY_INEXACT,
+    ZERO,
+    half_value,
+    high_bits,
+    quotient_and_rest,
+    sum_and_error,
+)
 from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 
 ONE_EXPONENT = np.int32(1 << 23)
@@ -62,9 +73,7 @@ def inward(bits, lost):
 @kernel
 def exact_sum(x, y, z):
     """x + y, on either carrier."""
-    s = x + y
-    shadow = s - x
-    error = (x - (s - shadow)) + (y - shadow)
+    s, error = sum_and_error(x, y)
     bits = float_bits(s)
     lost = abs(error) > ZERO
     return inward(bits, (cut(bits ^ float_bits(error), bits) < NONE) & lost), lost, float_bits(x) | float_bits(y)
@@ -86,24 +95,6 @@ def exact_product(x, y, z):
 def exact_fused(x, y, z):
     """x * y + z, of such a product."""
     return exact_sum(x * y, z, z)
-
-
-LOW_BITS = np.int32(-4096)
-"""Cuts a float32 to its 12 high bits: those times a number of 12, and the others, are exact products."""
-
-
-@kernel
-def high_bits(x):
-    """A float32 without its 12 low bits."""
-    return bits_float(cut(float_bits(x) & LOW_BITS, NONE), ZERO)
-
-
-@kernel
-def quotient_and_rest(x, y):
-    """(x / y rounded, what x is more than that times y): of y of at most 12 bits, exact."""
-    q = x / y
-    high = high_bits(q)
-    return q, (x - high * y) - (q - high) * y
 
 
 @kernel

@@ -82,6 +82,35 @@ MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000
 SMALLEST_BITS = np.int32(0x00800000)
 
 
+# -- errors of float32's operations -----------------------------------------------------------------------------------
+
+
+@kernel
+def sum_and_error(x, y):
+    """(x + y rounded, what that lost), on either carrier (Knuth's TwoSum)."""
+    s = x + y
+    shadow = s - x
+    return s, (x - (s - shadow)) + (y - shadow)
+
+
+LOW_BITS = np.int32(-4096)
+"""Cuts a float32 to its 12 high bits: those times a number of 12, and the others, are exact products."""
+
+
+@kernel
+def high_bits(x):
+    """A float32 without its 12 low bits."""
+    return bits_float(cut(float_bits(x) & LOW_BITS, NONE), ZERO)
+
+
+@kernel
+def quotient_and_rest(x, y):
+    """(x / y rounded, what x is more than that times y): of y of at most 12 bits, exact."""
+    q = x / y
+    high = high_bits(q)
+    return q, (x - high * y) - (q - high) * y
+
+
 # -- half through F16C -----------------------------------------------------------------------------------------------
 
 
@@ -127,9 +156,7 @@ def half_convert(code_a, code_b, code_c, limits):
 def half_add(code_a, code_b, code_c, limits):
     """a + b; exact if TwoSum's error is zero."""
     x, y = half_value(code_a), half_value(code_b)
-    s = x + y
-    shadow = s - x
-    error = (x - (s - shadow)) + (y - shadow)
+    s, error = sum_and_error(x, y)
     return half_result(
         s, not (abs(error) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
     )
@@ -150,11 +177,9 @@ def half_mul(code_a, code_b, code_c, limits):
 
 @kernel
 def half_div(code_a, code_b, code_c, limits):
-    """a / b; exact if the remainder is zero. The quotient's 12 high bits times b, and its 12 low ones, are exact in float32."""
+    """a / b; exact if the remainder is zero."""
     x, y = half_value(code_a), half_value(code_b)
-    q = x / y
-    high = bits_float(cut(float_bits(q) & np.int32(-4096), NONE), ZERO)
-    rest = (x - high * y) - (q - high) * y
+    q, rest = quotient_and_rest(x, y)
     code, flags = half_result(
         q, not (abs(rest) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
     )
@@ -167,9 +192,7 @@ def half_fma(code_a, code_b, code_c, limits):
     """a * b + c. Here rounding to float32 first would not be innocuous; rounding to odd is."""
     x, y, z = half_value(code_a), half_value(code_b), half_value(code_c)
     product = x * y
-    s = product + z
-    shadow = s - product
-    error = (product - (s - shadow)) + (z - shadow)
+    s, error = sum_and_error(product, z)
     bits = float_bits(s)
     moved = cut(bits + INEXACT, NONE) if cut(bits ^ float_bits(error), NONE) >= NONE else cut(bits - INEXACT, NONE)
     inexact = abs(error) > ZERO
@@ -320,9 +343,8 @@ def half_product(x, y):
 @kernel
 def half_sum(x, y):
     """(x + y, whether this is exact in float32)."""
-    s = x + y
-    shadow = s - x
-    return s, not (abs((x - (s - shadow)) + (y - shadow)) > ZERO)
+    s, error = sum_and_error(x, y)
+    return s, not (abs(error) > ZERO)
 
 
 @kernel
@@ -334,9 +356,8 @@ def half_difference(x, y):
 @kernel
 def half_quotient(x, y):
     """(x / y, whether this is exact), for y that is not zero; `half_div`."""
-    q = x / y
-    high = bits_float(cut(float_bits(q) & np.int32(-4096), NONE), ZERO)
-    return q, not (abs((x - high * y) - (q - high) * y) > ZERO)
+    q, rest = quotient_and_rest(x, y)
+    return q, not (abs(rest) > ZERO)
 
 
 FOLDS = {"mul": half_product, "add": half_sum, "sub": half_difference, "div": half_quotient}

@@ -2,8 +2,19 @@
 
 import numpy as np
 
-from .elements import converted_double, exact_fused, quotient_and_rest, root_and_rest
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, TINY_INEXACT, ZERO, half_code, half_value
+from .elements import converted_double, exact_fused, root_and_rest
+from .fast import (
+    INEXACT,
+    INFINITE_BITS,
+    MAGNITUDE,
+    NONE,
+    TINY_INEXACT,
+    ZERO,
+    half_code,
+    half_value,
+    quotient_and_rest,
+    sum_and_error,
+)
 from .jit import bits_float, cut, float_bits, kernel
 
 
@@ -28,10 +39,7 @@ def half_narrowed(code_a, code_b, code_c):
 @kernel
 def half_sum(code_a, code_b, code_c):
     """The same of a + b. float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous, as for all but fma."""
-    x, y = half_value(code_a), half_value(code_b)
-    s = x + y
-    shadow = s - x
-    error = (x - (s - shadow)) + (y - shadow)
+    s, error = sum_and_error(half_value(code_a), half_value(code_b))
     return s, cut(float_bits(error) & MAGNITUDE, NONE)
 
 

@@ -7,23 +7,16 @@ zero is not above the smallest normal number and finite. So no result hangs on w
 import numpy as np
 
 from . import jit
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ZERO
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO
 from .jit import bits_float, cut, float_bits, kernel
-from .singles import LEAST_NORMAL, fused_of, product_of
+from .singles import fused_of, not_ordinary, product_of
 
 
 @kernel
 def unusual(bits):
     """Whether a float32 is subnormal, infinite or NaN."""
     magnitude = cut(bits & MAGNITUDE, NONE)
-    return ((magnitude < LEAST_NORMAL) & (magnitude != NONE)) | (magnitude >= INFINITE_BITS)
-
-
-@kernel
-def not_ordinary(rounded, lost):
-    """Whether a result is beyond the normal numbers, or may have been rounded there."""
-    magnitude = cut(float_bits(rounded) & MAGNITUDE, NONE)
-    return ((magnitude <= LEAST_NORMAL) & ((magnitude != NONE) | lost)) | (magnitude >= INFINITE_BITS)
+    return ((magnitude < SMALLEST_BITS) & (magnitude != NONE)) | (magnitude >= INFINITE_BITS)
 
 
 @jit.once
@@ -55,7 +48,7 @@ def added(order):
                         other = s
                     found, rest = fused_of(product, other, bits_float(totals[j], ZERO))
                     cut_off, lost = error != 0.0, rest != 0.0
-                    wild = wild | not_ordinary(product, cut_off) | not_ordinary(found, lost)
+                    wild = wild | not_ordinary(float_bits(product), cut_off) | not_ordinary(float_bits(found), lost)
                     stops = cut(stops | (INEXACT if wild else NONE), NONE)
                     totals[j] = float_bits(found)
                     raises[j] = raises[j] | np.uint8(lost | cut_off)

@@ -7,8 +7,9 @@ all that flags and other modes ask, but for ties that do not go to even. Rounded
 import numpy as np
 
 from .elements import EXACT
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO, sum_and_error
 from .jit import bits_float, cut, float_bits, kernel
+from .ordinary import ABOVE_SINGLES, LEAST_SINGLE, MAGNITUDE64, ONE64
 
 
 @kernel
@@ -23,15 +24,20 @@ def double_number(code, numbers):
     return np.float64(bits_float(cut(code, NONE), ZERO))
 
 
-LEAST_NORMAL, SIGN32 = SMALLEST_BITS, np.int32(-0x80000000)
+SIGN32 = np.int32(-0x80000000)
+
+
+@kernel
+def not_ordinary(bits, lost):
+    """Whether a result is beyond the normal numbers, or may have been rounded there."""
+    magnitude = cut(bits & MAGNITUDE, NONE)
+    return ((magnitude <= SMALLEST_BITS) & ((magnitude != NONE) | lost)) | (magnitude >= INFINITE_BITS)
 
 
 @kernel
 def sum_of(x, y, z):
     """(x + y, a number with the sign of what is lost); of one that is next to nothing but not zero, if a host flushes it, something is."""
-    s = x + y
-    shadow = s - x
-    error = (x - (s - shadow)) + (y - shadow)
+    s, error = sum_and_error(x, y)
     return s, x if (s == ZERO) & (x != -y) else error
 
 
@@ -70,10 +76,7 @@ LAST_BIT, NOTHING = np.int64(1), np.float64(0.0)
 @kernel
 def odd_fused(x, y, z):
     """x * y + z in float64, to odd, which has all bits that decide."""
-    product, addend = np.float64(x) * np.float64(y), np.float64(z)
-    s = product + addend
-    shadow = s - product
-    error = (product - (s - shadow)) + (addend - shadow)
+    s, error = sum_and_error(np.float64(x) * np.float64(y), np.float64(z))
     bits = float_bits(s)
     step = LAST_BIT if (error > NOTHING) == (s > NOTHING) else -LAST_BIT
     return bits_float(bits + step, NOTHING) if (error != NOTHING) & ((bits & LAST_BIT) == 0) else s
@@ -157,16 +160,14 @@ def rounded(operation, rounding):
         x, y, z = single_number(code_a, numbers), single_number(code_b, numbers), single_number(code_c, numbers)
         s, error = made(x, y, z)
         bits = float_bits(s)
-        magnitude, lost = cut(bits & MAGNITUDE, NONE), error != 0.0
+        lost = error != 0.0
         rounded = moved(bits, error)
         if zeros:  # an exact zero of addends that are not both +0
             first, second = (x * y, z) if fuses else (x, -y if subtracts else y)
             signs = cut(cut(float_bits(first) | float_bits(second), NONE) & SIGN32, NONE)
-            rounded = signs if magnitude == NONE else rounded
+            rounded = signs if cut(bits & MAGNITUDE, NONE) == NONE else rounded
         beyond = cut(rounded & MAGNITUDE, NONE) >= INFINITE_BITS
-        unusual = (magnitude <= LEAST_NORMAL) & ((magnitude != NONE) | lost)
-        left = INEXACT if unusual | beyond | (magnitude >= INFINITE_BITS) else NONE
-        return rounded, INEXACT if lost else NONE, left
+        return rounded, INEXACT if lost else NONE, INEXACT if beyond | not_ordinary(bits, lost) else NONE
 
     return element
 
@@ -180,10 +181,8 @@ RANDOM_SHIFT = DROPPED - 16  # where 16 random bits meet them
 HANGING = np.int64(
     (1 << DROPPED) - (1 << RANDOM_SHIFT)
 )  # what is above it could still carry, were there more random bits
-MAGNITUDE64 = np.int64(0x7FFFFFFFFFFFFFFF)
-SMALLEST_NORMAL64, ABOVE_LARGEST64 = np.int64((1023 - 126) << 52), np.int64((1023 + 128) << 52)
 REBIAS = np.int64((1023 - 127) << 23)
-NOTHING64, ONE64 = np.int64(0), np.int64(1)
+NOTHING64 = np.int64(0)
 
 
 def drawn(operation, way):
@@ -204,7 +203,7 @@ def drawn(operation, way):
         carried = magnitude + random
         is_open = (carried & DROPPED_MASK) + sticky > HANGING and not either
         is_zero = magnitude == NOTHING64
-        unusual = (magnitude < SMALLEST_NORMAL64) | (carried >= ABOVE_LARGEST64)
+        unusual = (magnitude < LEAST_SINGLE) | (carried >= ABOVE_SINGLES)
         kept = NOTHING64 if is_zero else (carried >> np.int64(DROPPED)) - REBIAS
         code = cut(cut(kept, NONE) | (SIGN32 if bits < NOTHING64 else NONE), NONE)
         inexact = (magnitude & DROPPED_MASK) | sticky != NOTHING64

@@ -15,7 +15,7 @@ import numpy as np
 
 from . import spec
 from .carrier import source_of
-from .fast import has_feature
+from .fast import has_feature, sum_and_error
 from .jit import bits_float, float_bits, kernel, lowered
 from .rounding import target_of
 from .spec import Source, Target
@@ -40,14 +40,6 @@ def _fused(context, x, y, z):
 
 
 @kernel
-def two_sum(x, y):
-    """(x + y rounded to nearest, its error)."""
-    s = x + y
-    shadow = s - x
-    return s, (x - (s - shadow)) + (y - shadow)
-
-
-@kernel
 def product(x, y):
     """(x * y rounded to nearest, its error)."""
     p = x * y
@@ -63,13 +55,13 @@ def identity(x, y, z):
 @kernel
 def add(x, y, z):
     """x + y."""
-    return *two_sum(x, y), 1.0
+    return *sum_and_error(x, y), 1.0
 
 
 @kernel
 def sub(x, y, z):
     """x - y."""
-    return *two_sum(x, -y), 1.0
+    return *sum_and_error(x, -y), 1.0
 
 
 @kernel
@@ -98,9 +90,9 @@ def fma(x, y, z):
     """x * y + z; the error, two numbers long, to odd (Boldo and Muller, Exact and approximated error of the FMA, 2011)."""
     s = fused(x, y, z)
     whole, least = product(x, y)
-    near, rest = two_sum(z, least)
-    total, far = two_sum(whole, near)
-    error, lost = two_sum((total - s) + far, rest)
+    near, rest = sum_and_error(z, least)
+    total, far = sum_and_error(whole, near)
+    error, lost = sum_and_error((total - s) + far, rest)
     bits = float_bits(error)
     inward = (lost > 0.0) == (error < 0.0)
     step = np.int64(1) - np.int64(2) * np.int64(inward)

@@ -13,10 +13,10 @@ from numba import types
 from numba.core import cgutils
 
 from . import jit
-from .fast import has_feature
+from .fast import has_feature, sum_and_error
 from .jit import fill_row, kernel, lowered, scratch
 from .vectors import Vector, load
-from .wide_elements import FARTHEST, MAGNITUDE, fma, product, two_sum
+from .wide_elements import FARTHEST, MAGNITUDE, fma, product
 
 ROWS, LANES, VECTORS = (8, 8, 3) if has_feature("avx512f") else (4, 4, 3)
 COLUMNS = LANES * VECTORS
@@ -97,7 +97,7 @@ def fused_error(x, y, total):
 def rounded_error(x, y, total):
     """The same, the product rounded before it is added."""
     part, least = product(x, y)
-    found, error = two_sum(total, part)
+    found, error = sum_and_error(total, part)
     return found, abs(error) + abs(least)
 
 

@@ -72,6 +72,10 @@ class Draw:
 
         return cut_work
 
+    def address(self, start: int, stop: int) -> tuple[np.uint64, np.uint64, int, Codes, int]:
+        """Where the random bits of some elements are, as loops take it: (key, stream, number of the first, handed bits, width)."""
+        return self.key, self.stream, self.at(start), self.span(start, stop), self.width
+
     def span(self, start: int, stop: int) -> Codes:
         """The handed bits of some elements."""
         return self.handed[start:stop] if self.handed.size else self.handed

@@ -203,7 +203,8 @@ def _way(job: Job) -> Callable[[Job], Work]:
     """The fastest way that serves."""
     if quick() and not job.wide and _has_pairs(job):
         return pairs_work
-    return _plain_way if job.codes.size < WORTH_BLOCKS or _over_blocks(job) is None else _blocks_work
+    over = _over_blocks(job) if job.codes.size >= WORTH_BLOCKS else None
+    return _plain_way if over is None else over.work
 
 
 def _plain_way(job: Job) -> Work:
@@ -327,8 +328,7 @@ def _drawn_work(job: Job, more: Codes | None = None) -> Work:
         for first in range(start, stop, LOOK):
             last = min(first + LOOK, stop)
             span = slice(first, last)
-            tail = drawn.key, drawn.stream, drawn.at(first), drawn.span(first, last), drawn.width
-            parts = [x[span] for x in operands]
+            tail, parts = drawn.address(first, last), [x[span] for x in operands]
             seen |= loop(parts, codes[span], raises[span], extra, lacking[span], unknown[span], *known, *tail)
         return seen
 
@@ -368,8 +368,8 @@ def _wide_work(job: Job) -> Work:
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-        return int(ready([x[span] for x in job.operands], job.codes[span], job.raises[span], address))
+        parts = [x[span] for x in job.operands]
+        return int(ready(parts, job.codes[span], job.raises[span], drawn.address(start, stop)))
 
     return work
 
@@ -384,16 +384,18 @@ class _Blocks(NamedTuple):
     known: Numbers
     drawn: Draw
 
+    def work(self, job: Job) -> Work:
+        """The work of a job."""
+        return partial(self.run, job)
+
     def run(self, job: Job, start: int, stop: int) -> int:
         """Flags of some elements. The plain loop does those that are left."""
         a, b, c = job.operands_for(CARRIER64)
-        drawn, seen = self.drawn, 0
-        left = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64)
+        left, seen = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64), 0
         while start < stop:
             span = slice(start, stop)
             spans = a[span], b[span], c[span], job.codes[span], job.raises[span]
-            address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
-            done = int(self.loop(*spans, left, *self.known, *address))
+            done = int(self.loop(*spans, left, *self.known, *self.drawn.address(start, stop)))
             seen |= 0 if job.each else done & ((1 << blocks().FLAG_BITS) - 1)
             if left[-1]:
                 seen |= _left(job, left[: left[-1]] + start)
@@ -441,13 +443,6 @@ def _wide_kind(job: Job) -> tuple[Kind, Numbers] | None:
         return None
     kind = "double" if job.fmt.mantissa_bits == FLOAT64.mantissa_bits else "wide"
     return (kind, job.operation, mode, False, False), numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
-
-
-def _blocks_work(job: Job) -> Work:
-    """The work of a loop over blocks of ordinary operands, and of the plain one for elements that it leaves."""
-    found = _over_blocks(job)
-    assert found is not None
-    return lambda start, stop: found.run(job, start, stop)
 
 
 def _left(job: Job, places: Codes) -> int:

@@ -217,7 +217,7 @@ def rounded_values(
 
     def drawn_work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
+        address = drawn.address(start, stop)
         return int(drawing(flat[span], made[span], raises[span], known, *address))
 
     return finished(result, raised, share(flat.size, drawn.cut(drawn_work)))
