@@ -41,7 +41,10 @@ class Reading(NamedTuple):
     stays: bool = False
     """Panels hold the codes, of 16 bits, as they are."""
 
-    draws = False
+    @property
+    def draws(self):
+        """As `target` asks of sums."""
+        return False
 
 
 class Reader(Maker):
