@@ -14,7 +14,7 @@ so that every addition to a bin is exact, and the bins together are the sum.
 
 import numpy as np
 
-from .arith import add, fma, to_odd
+from .arith import add, fma, sum_and_error, to_odd
 from .carrier import decode, is_signalling, quieted, source_of
 from .jit import bits_float, float_bits, kernel, referable, row, stand_alone
 from .prng import dot_high, dot_low, unit_fraction
@@ -200,9 +200,7 @@ def collect_row(running, bins, errors, numbers, flags, integers, floats):
         level = bins[b]
         for j in range(running.size):
             x, y = running[j], level[j]
-            s = x + y
-            shadow = s - x
-            error = (x - (s - shadow)) + (y - shadow)
+            s, error = sum_and_error(x, y)
             settled = errors[j] != 0.0
             running[j] = x if settled else s
             errors[j] = errors[j] if settled else error

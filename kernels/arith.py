@@ -27,11 +27,18 @@ def to_odd(s, error, target):
 
 
 @kernel
-def two_sum(x, y, target):
-    """x + y and its sticky bit (Knuth's TwoSum: six operations, no assumption on magnitudes)."""
+def sum_and_error(x, y):
+    """(x + y rounded, what that lost), on either carrier (Knuth's TwoSum: six operations, no assumption on magnitudes)."""
     s = x + y
     shadow = s - x
-    return to_odd(s, (x - (s - shadow)) + (y - shadow), target)
+    return s, (x - (s - shadow)) + (y - shadow)
+
+
+@kernel
+def two_sum(x, y, target):
+    """x + y and its sticky bit."""
+    s, error = sum_and_error(x, y)
+    return to_odd(s, error, target)
 
 
 @kernel
@@ -131,10 +138,7 @@ def remainder(x, y, z, target):
 @kernel
 def hypot(x, y, z, target):
     """sqrt(x*x + y*y). Squares are exact, their sum is two numbers; the root's error is that of the greater plus the lesser."""
-    a, b = x * x, y * y
-    s = a + b
-    shadow = s - a
-    rest = (a - (s - shadow)) + (b - shadow)
+    s, rest = sum_and_error(x * x, y * y)
     r = np.sqrt(s)
     high = bits_float((float_bits(r) + target.split_half) & target.split_mask, target.one)
     low = r - high

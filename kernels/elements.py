@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 
 from . import jit
+from .arith import sum_and_error
 from .fast import (
     INEXACT,
     MAGNITUDE,
@@ -23,7 +24,6 @@ from .fast import (
     half_value,
     high_bits,
     quotient_and_rest,
-    sum_and_error,
 )
 from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 

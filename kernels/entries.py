@@ -225,55 +225,20 @@ def element_entry(operation, drawn):
     return entry
 
 
-@intrinsic
-def _on_stack(context, numbers):
-    """A tuple of numbers of one type as an array in the caller's frame."""
-    pointer = types.CPointer(numbers.dtype)
-
-    def codegen(context, builder, signature, arguments):
-        with builder.goto_entry_block():
-            count = ir.Constant(ir.IntType(32), numbers.count)
-            place = builder.alloca(context.get_value_type(numbers.dtype), count)
-        for i in range(numbers.count):
-            at = builder.gep(place, [ir.Constant(ir.IntType(32), i)])
-            builder.store(builder.extract_value(arguments[0], i), at)
-        return place
-
-    return pointer(numbers), codegen
-
-
-SOURCE_COUNTS, TARGET_COUNTS = count_fields(Source), count_fields(Target)
-ALL_INTEGERS, ALL_FLOATS = (x + y for x, y in zip(SOURCE_COUNTS, TARGET_COUNTS, strict=True))
-
-
-@kernel
-def numbers_under(rule, source_i, source_f, target_i, target_f):
-    """What loops take: integers and floats of a Source and of a Target after it."""
-    integers = _on_stack(source_ints(rule, source_i) + target_ints(rule, target_i))
-    floats = _on_stack(source_reals(rule, source_f) + target_reals(rule, target_f))
-    return numba.carray(integers, (ALL_INTEGERS,)), numba.carray(floats, (ALL_FLOATS,))
-
-
-@cache
-def _inlined(loop):
-    """A loop as a function that entries call."""
-    return row(loop.py_func)
+ALL_INTEGERS, ALL_FLOATS = (sum(counts) for counts in zip(count_fields(Source), count_fields(Target), strict=True))
 
 
 @cache
 def compare_entry(relation, signalling):
     """entry as `element_entry`'s: 1 where the relation holds."""
-    compare = _inlined(loops.comparison(relation, signalling, True))
+    compare = loops._compared(relation)
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
         if refused(rule, np.int64(1)) | no_code(a, limits) | no_code(b, limits):
             return np.int64(REFUSAL)
-        integers, floats = numbers_under(rule, source_i, source_f, target_i, target_f)
         any_nan = target_under(rule, target_i, target_f).any_nan_signals != 0
-        x, y = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((b,)), (1,))
-        result, flags = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((a,)), (1,))
-        compare(x, y, result, flags, integers, floats, any_nan)
-        return packed(result[0], flags[0])
+        result, flags = compare(a, b, source_under(rule, source_i, source_f), signalling | any_nan)
+        return packed(np.int64(result), np.int64(flags))
 
     return entry
 
@@ -281,16 +246,14 @@ def compare_entry(relation, signalling):
 @cache
 def extremum_entry(largest, number):
     """entry as `element_entry`'s: the greater or lesser code."""
-    choose = _inlined(loops.extremum(largest, number, True))
+    choose = loops._extreme(largest, number)
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
         if refused(rule, np.int64(1)) | no_code(a, limits) | no_code(b, limits):
             return np.int64(REFUSAL)
-        integers, floats = numbers_under(rule, source_i, source_f, target_i, target_f)
-        x, y = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((b,)), (1,))
-        result, flags = numba.carray(_on_stack((a,)), (1,)), numba.carray(_on_stack((a,)), (1,))
-        choose(x, y, result, flags, integers, floats)
-        return packed(result[0], flags[0])
+        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+        code, flags = choose(a, b, source, target)
+        return packed(code, np.int64(flags))
 
     return entry
 
@@ -621,5 +584,5 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     return packed(codes[0, 0], flags[0, 0])
 
 
-contraction = _inlined(dots.contraction(True, True))
+contraction = row(dots.contraction(True, True).py_func)
 NAN_CARRIED = np.array([policy.propagate for policy in NAN_POLICIES.values()])

@@ -18,6 +18,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import jit
+from .arith import sum_and_error
 from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
 from .spec import CARRIER32, CARRIER64, count_fields
 
@@ -83,14 +84,6 @@ SMALLEST_BITS = np.int32(0x00800000)
 
 
 # -- errors of float32's operations -----------------------------------------------------------------------------------
-
-
-@kernel
-def sum_and_error(x, y):
-    """(x + y rounded, what that lost), on either carrier (Knuth's TwoSum)."""
-    s = x + y
-    shadow = s - x
-    return s, (x - (s - shadow)) + (y - shadow)
 
 
 LOW_BITS = np.int32(-4096)

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from .arith import sum_and_error
 from .elements import converted_double, exact_fused, root_and_rest
 from .fast import (
     INEXACT,
@@ -13,7 +14,6 @@ from .fast import (
     half_code,
     half_value,
     quotient_and_rest,
-    sum_and_error,
 )
 from .jit import bits_float, cut, float_bits, kernel
 

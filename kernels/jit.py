@@ -385,7 +385,7 @@ def scratch(count, dtype):
 def _scratch(context, count, dtype):
     if not isinstance(count, types.Literal):
         return None
-    result = types.Array(dtype.instance_type, 1, "C")
+    result = types.Array(dtype.dtype if isinstance(dtype, types.DType) else dtype.instance_type, 1, "C")
 
     def codegen(context, builder, signature, arguments):
         kind, size = context.get_data_type(result.dtype), context.get_abi_sizeof(context.get_data_type(result.dtype))

@@ -14,9 +14,10 @@ import numpy as np
 
 from . import arith, jit, projected, rounding, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
-from .jit import copy_row, cut, float_bits
+from .jit import cut, float_bits, read_only, scratch
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
 from .rounding import target_of
+from .words import SOME, read_operands, read_words, write_words
 
 OPERATIONS = {
     "convert": (arith.identity, 1),
@@ -88,13 +89,13 @@ def _element(operation, way, unusual, payloads):
             value = source.not_a_number if signals else value
         code, rounded = round_value(value, random, target)
         if payloads:
-            kept = raised == target.none
+            kept, none = raised == target.none, number | (target.propagate == target.none)
             if forgiving:
                 kept = kept & (value != value)
             if arity > 2 and target.addend_first != target.none:
-                if not number and (kept or is_signalling(code_c, source)):
+                if not none and (kept or is_signalling(code_c, source)):
                     code = propagated(code_c, code_a, code_b, source, target)
-            elif not number and kept:
+            elif not none and kept:
                 code = propagated(code_a, code_b, code_c, source, target)
         if unusual and to_integral and rounded == target.invalid:
             raised = target.none
@@ -137,40 +138,33 @@ def _one_each(extra, i):
     return extra[i]
 
 
-TOGETHER = 1 << 16
-"""Elements whose flags are OR-ed together at once: their bytes stay in the cache."""
-
-
 @cache
-def elementwise(operation, way, unusual, payloads):
-    """The loop of one operation under a deterministic mode.
+def elementwise(operation, way, unusual):
+    """The loop of one operation under a deterministic mode. Under "nearest" no payload of a NaN survives.
 
-    loop(a, b, c, codes, flags, extra, integers, floats) -> flags OR-ed together, of which each element has its own where there is room for
-    them. They are gone through again some at a time, as that takes less than to OR them on the way. `extra` is a number for the operation
-    (round_to_integral: 1 to raise INEXACT), or an array with one for each element (given).
+    loop(a, b, c, codes, flags, read, made, extra, integers, floats) -> flags OR-ed together, of which each element has its own where there is
+    room for them. They are gone through again some at a time, as that takes less than to OR them on the way. Codes are bytes, `read` for
+    each of the operands' and `made` for each of the results'. `extra` is a number for the operation (round_to_integral: 1 to raise INEXACT),
+    or an array with one for each element (given).
     """
-    element = _element(operation, way, unusual, payloads)
+    element, arity = _element(operation, way, unusual, way != "nearest"), OPERATIONS[operation][1]
     extra_at = _one_each if operation == "given" else _one_for_all
 
-    def elementwise_loop(a, b, c, codes, flags, extra, integers, floats):
+    def elementwise_loop(a, b, c, codes, flags, read, made, extra, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        each, seen = flags.size == codes.size, 0
-        room = flags if each else np.empty(min(codes.size, TOGETHER), np.uint8)
-        for first in range(0, codes.size, TOGETHER):
-            last = min(first + TOGETHER, codes.size)
-            x, y, z, results = a[first:last], b[first:last], c[first:last], codes[first:last]
-            told = flags[first:last] if each else room[: last - first]
-            for i in range(results.size):
+        word = integers.dtype
+        words, results = (scratch(SOME, word), scratch(SOME, word), scratch(SOME, word)), scratch(SOME, word)
+        room, size, seen = scratch(SOME, np.uint8), codes.size // made, 0
+        for first in range(0, size, SOME):
+            count = min(SOME, size - first)
+            x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
+            told = flags[first : first + count] if flags.size else room[:count]
+            for i in range(count):
                 results[i], told[i], _ = element(
-                    cut(x[i], target.none),
-                    cut(y[i], target.none),
-                    cut(z[i], target.none),
-                    extra_at(extra, first + i),
-                    target.zero,
-                    source,
-                    target,
+                    x[i], y[i], z[i], extra_at(extra, first + i), target.zero, source, target
                 )
-            for i in range(told.size):
+            write_words(codes, results[:count], made, first)
+            for i in range(count):
                 seen |= told[i]
         return seen
 
@@ -178,23 +172,28 @@ def elementwise(operation, way, unusual, payloads):
 
 
 @cache
-def _drawn_pass(operation, unusual, payloads, by_rule):
+def _drawn_pass(operation, unusual, by_rule):
     """What the loop of one operation does under stochastic rounding."""
-    element = _element(operation, "drawn projected" if by_rule else "drawn", unusual, payloads)
+    element = _element(operation, "drawn projected" if by_rule else "drawn", unusual, True)
     extra_at = _one_each if operation == "given" else _one_for_all
     undecided = projected.undecided_by_method if by_rule else rounding.undecided
     at_once = operation == "round_to_integral"
     settled = _settled(operation)
     lacking = operation in ("convert_more", "given")
+    arity = OPERATIONS[operation][1]
 
     @jit.row
-    def drawn_pass(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width):
+    def drawn_pass(
+        a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width
+    ):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        half_words = np.empty(TILE, np.uint16)
-        uniforms, room = np.empty(TILE, np.float64), np.empty(TILE, np.uint8)
-        seen = 0
-        for first in range(0, codes.size, TILE):
-            count = min(TILE, codes.size - first)
+        words = scratch(TILE, np.int64), scratch(TILE, np.int64), scratch(TILE, np.int64)
+        results, half_words = scratch(TILE, np.int64), scratch(TILE, np.uint16)
+        uniforms, room = scratch(TILE, np.float64), scratch(TILE, np.uint8)
+        size, seen = codes.size // made, 0
+        for first in range(0, size, TILE):
+            count = min(TILE, size - first)
+            x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
             tile = (start + first) // TILE
             if handed.size:
                 for i in range(count):
@@ -211,10 +210,9 @@ def _drawn_pass(operation, unusual, payloads, by_rule):
                 hangs = False
                 for i in range(count):
                     at = first + i
-                    code, raised, value = element(
-                        cut(a[at], 0), cut(b[at], 0), cut(c[at], 0), extra_at(extra, at), uniforms[i], source, target
+                    results[i], raised, value = element(
+                        x[i], y[i], z[i], extra_at(extra, at), uniforms[i], source, target
                     )
-                    codes[at] = code
                     hangs |= undecided(value, uniforms[i], target)
                     if lacking and unknown[at]:
                         raised = 0
@@ -226,45 +224,41 @@ def _drawn_pass(operation, unusual, payloads, by_rule):
                     keep_bits(uniforms, width)
                 for i in range(count):
                     at = first + i
+                    lacks = more[at] if lacking else 0.0
                     uniforms[i], open_still = settled(
-                        cut(a[at], 0),
-                        cut(b[at], 0),
-                        cut(c[at], 0),
-                        extra_at(extra, at),
-                        more[at] if lacking else 0.0,
-                        uniforms[i],
-                        source,
-                        target,
+                        x[i], y[i], z[i], extra_at(extra, at), lacks, uniforms[i], source, target
                     )
                     if lacking:
                         unknown[at] = open_still
+            write_words(codes, results[:count], made, first)
             if not flags.size:
                 for i in range(count):
                     seen |= own[i]
         return seen
 
-    return jit.referable(drawn_pass, operation, unusual, payloads, by_rule)
+    return jit.referable(drawn_pass, operation, unusual, by_rule)
 
 
 @cache
-def elementwise_drawn(operation, unusual, payloads, by_rule=False):
+def elementwise_drawn(operation, unusual, by_rule=False):
     """The loop of one operation under stochastic rounding.
 
-    loop(a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed together, 0
-    where each element has its own: `flags` has room for them, or is empty. `handed` holds `width` random bits per element, or is empty:
+    loop(a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed
+    together, 0 where each element has its own: `flags` has room for them, or is empty. Codes are bytes, as `elementwise` takes them, and
+    may be those of an operand. `handed` holds `width` random bits per element, or is empty:
     then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which
     one rounding hangs on the rest, or on what a sticky bit hides, is done again with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
     on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.
     """
-    drawn_pass = _drawn_pass(operation, unusual, payloads, by_rule)
+    drawn_pass = _drawn_pass(operation, unusual, by_rule)
 
     def elementwise_drawn_loop(
-        a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
+        a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width
     ):
         return drawn_pass(
-            a, b, c, codes, flags, extra, more, unknown, integers, floats, key, stream, start, handed, width
+            a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width
         )
 
     return jit.compiled(elementwise_drawn_loop)
@@ -411,26 +405,40 @@ def _compared(relation):
     return jit.referable(compared, relation)
 
 
-@cache
-def comparison(relation, signalling, each):
-    """loop(a, b, results, flags, integers, floats, any_nan_signals) -> flags OR-ed together, 0 where `each`. Relations: eq, lt, le."""
-    compared = _compared(relation)
+def _choosing(element):
+    """loop(a, b, c, results, flags, read, made, integers, floats, signals) -> flags OR-ed together: an element(a, b, source, target, signals).
 
-    def comparison_loop(a, b, results, flags, integers, floats, any_nan_signals):
-        source = source_of(integers, floats)
-        seen = 0
-        for i in range(results.size):
-            result, raised = compared(
-                cut(a[i], source.hidden), cut(b[i], source.hidden), source, signalling | any_nan_signals
-            )
-            results[i] = result
-            if each:
-                flags[i] = raised
-            else:
-                seen |= raised
+    Codes and flags as in `elementwise`; `c` is for nothing. `signals`: whether any NaN raises INVALID.
+    """
+
+    def choosing_loop(a, b, c, results, flags, read, made, integers, floats, signals):
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        words = scratch(SOME, np.int64), scratch(SOME, np.int64), scratch(SOME, np.int64)
+        found, room, size, seen = scratch(SOME, np.int64), scratch(SOME, np.uint8), results.size // made, 0
+        for first in range(0, size, SOME):
+            count = min(SOME, size - first)
+            x, y, _ = read_operands(words, (a, b, b), 2, read, first, count)
+            told = flags[first : first + count] if flags.size else room[:count]
+            for i in range(count):
+                found[i], told[i] = element(x[i], y[i], source, target, signals)
+            write_words(results, found[:count], made, first)
+            for i in range(count):
+                seen |= told[i]
         return seen
 
-    return jit.compiled(comparison_loop)
+    return jit.compiled(choosing_loop)
+
+
+@cache
+def comparison(relation):
+    """The loop of a relation: eq, lt, le. Results are 1 where it holds."""
+    compared = _compared(relation)
+
+    @jit.kernel
+    def element(code_a, code_b, source, target, signals):
+        return compared(code_a, code_b, source, signals)
+
+    return _choosing(jit.referable(element, "comparison", relation))
 
 
 @cache
@@ -479,23 +487,15 @@ def _extreme(largest, number):
 
 
 @cache
-def extremum(largest, number, each):
-    """loop(a, b, codes, flags, integers, floats) -> flags OR-ed together, 0 where `each`. `number`: a NaN gives way to a number."""
+def extremum(largest, number):
+    """The loop that chooses the lesser or greater one. `number`: a NaN gives way to a number."""
     extreme = _extreme(largest, number)
 
-    def extremum_loop(a, b, codes, flags, integers, floats):
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        seen = 0
-        for i in range(codes.size):
-            code, raised = extreme(cut(a[i], source.hidden), cut(b[i], source.hidden), source, target)
-            codes[i] = code
-            if each:
-                flags[i] = raised
-            else:
-                seen |= raised
-        return seen
+    @jit.kernel
+    def element(code_a, code_b, source, target, signals):
+        return extreme(code_a, code_b, source, target)
 
-    return jit.compiled(extremum_loop)
+    return _choosing(jit.referable(element, "extremum", largest, number))
 
 
 # -- folds: one element after another ------------------------------------------------------------------------------------
@@ -524,16 +524,16 @@ def _folding(step):
 
 
 @cache
-def folding(operation, way, unusual, payloads):
+def folding(operation, way, unusual):
     """The fold by an operation of two operands under a deterministic mode."""
-    element = _element(operation, way, unusual, payloads)
+    element = _element(operation, way, unusual, way != "nearest")
 
     @jit.kernel
     def step(code_a, code_b, extra, source, target):
         code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
         return code, raised
 
-    return _folding(jit.referable(step, operation, way, unusual, payloads))
+    return _folding(jit.referable(step, operation, way, unusual))
 
 
 @cache
@@ -549,22 +549,27 @@ def folding_extremum(largest, number):
 
 
 @cache
-def folding_drawn(operation, unusual, payloads, by_rule):
-    """loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width) -> 0: a fold under stochastic rounding.
+def folding_drawn(operation, unusual, by_rule):
+    """loop(start, stop, columns, values, codes, flags, size, streams, extra, integers, floats, key, width) -> 0: a fold under stochastic rounding.
 
-    A step draws what an elementwise call draws in its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
+    Rows of `values` and of `codes`, as bytes, `size` for each code, are of so many columns. A step draws what an elementwise call draws in
+    its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    drawn_pass = _drawn_pass(operation, unusual, payloads, by_rule)
+    drawn_pass = _drawn_pass(operation, unusual, by_rule)
 
-    def folding_drawn_loop(start, stop, values, codes, flags, streams, extra, integers, floats, key, width):
+    def folding_drawn_loop(
+        start, stop, columns, values, codes, flags, size, streams, extra, integers, floats, key, width
+    ):
         more, known, handed = np.empty(0, np.float64), np.empty(0, np.bool_), np.empty(0, np.uint64)
-        state, raised = np.empty(stop - start, codes.dtype), np.empty(stop - start, np.uint8)
-        keeps = 1 if codes.shape[0] > 1 else 0
-        for k in range(1, values.shape[0]):
-            copy_row(state, codes[(k - 1) * keeps, start:stop])
-            row, out = values[k, start:stop], codes[k * keeps, start:stop]
+        raised, length = np.empty(stop - start, np.uint8), (stop - start) * size
+        keeps = columns * size if codes.size > columns * size else 0
+        for k in range(1, streams.size + 1):
+            at, place = (k * columns + start) * size, k * keeps + start * size
+            row, out = values[at : at + length], codes[place : place + length]
+            before = read_only(codes[place - keeps : place - keeps + length])
             drawn_pass(
-                state, row, row, out, raised, extra, more, known, integers, floats, key, streams[k - 1], start, handed, width
+                before, row, row, out, raised, size, size, extra, more, known, integers, floats, key, streams[k - 1], start,
+                handed, width,
             )  # fmt: skip
             for i in range(raised.size):
                 flags[start + i] |= raised[i]
@@ -606,27 +611,30 @@ def _integer(drawn):
 
 
 @cache
-def to_integer(drawn, each):
-    """loop(codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
+def to_integer(drawn):
+    """loop(codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
 
-    `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid. `uniforms`
-    are the random numbers of stochastic rounding, one per element, else empty.
+    Codes and flags as in `elementwise`. `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid.
+    `uniforms` are the random numbers of stochastic rounding, one per element, else empty.
     """
     integer = _integer(drawn)
 
     def to_integer_loop(
-        codes, results, flags, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact
-    ):
+        codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result,
+        exact,
+    ):  # fmt: skip
         source, target = source_of(integers, floats), target_of(integers, floats)
-        seen = 0
-        for i in range(codes.size):
-            code, random = cut(codes[i], source.hidden), uniforms[i] if drawn else 0.0
-            limits = lowest, bound, nan_result, low_result, high_result, exact
-            results[i], raised = integer(code, random, source, target, *limits)
-            if each:
-                flags[i] = raised
-            else:
+        limits, seen = (lowest, bound, nan_result, low_result, high_result, exact), 0
+        words = scratch(SOME, np.int64)
+        for first in range(0, results.size, SOME):
+            x = words[: min(SOME, results.size - first)]
+            read_words(x, codes, read, first)
+            for i in range(x.size):
+                random = uniforms[first + i] if drawn else 0.0
+                results[first + i], raised = integer(x[i], random, source, target, *limits)
                 seen |= raised
+                if flags.size:
+                    flags[first + i] = raised
         return seen
 
     return jit.compiled(to_integer_loop)

@@ -6,8 +6,9 @@ all that flags and other modes ask, but for ties that do not go to even. Rounded
 
 import numpy as np
 
+from .arith import sum_and_error
 from .elements import EXACT
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO, sum_and_error
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO
 from .jit import bits_float, cut, float_bits, kernel
 from .ordinary import ABOVE_SINGLES, LEAST_SINGLE, MAGNITUDE64, ONE64
 

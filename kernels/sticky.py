@@ -15,7 +15,7 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .arith import fmod
+from .arith import fmod, sum_and_error
 from .jit import bits_float, float_bits, kernel, scratch
 from .rounding import scaled
 
@@ -28,11 +28,7 @@ def sign_of_sum(terms):
     for last in range(1, terms.size):
         x = terms[last]
         for i in range(last):
-            y = terms[i]
-            s = x + y
-            shadow = s - x
-            terms[i] = (x - (s - shadow)) + (y - shadow)
-            x = s
+            x, terms[i] = sum_and_error(x, terms[i])
         terms[last] = x
     for i in range(terms.size - 1, -1, -1):
         if terms[i] != 0.0:

@@ -18,9 +18,10 @@ import numpy as np
 
 from . import jit
 from .carrier import is_nan, is_signalling, propagated, source_of
-from .jit import kernel, leading_zeros
+from .jit import kernel, leading_zeros, scratch
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction
 from .rounding import target_of
+from .words import read_operands, write_words
 
 FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
 ZERO, ONE, HALF_WORD, LOW_HALF, TOP = (np.uint64(x) for x in (0, 1, 32, 0xFFFFFFFF, 1 << 63))
@@ -505,17 +506,20 @@ def _element(operation):
 def elementwise(operation):
     """The loop of one operation, under any rule.
 
-    loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width) on codes as int64. Random bits as in
-    `loops.elementwise_drawn`; what concerns them is for nothing where the rule draws none.
+    loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width) -> flags OR-ed together. Codes, flags
+    and random bits as in `loops.elementwise_drawn`; what concerns the latter is for nothing where the rule draws none.
     """
-    element = _element(operation)
+    element, arity = _element(operation), 3 if operation == "convert_exact" else OPERATIONS[operation][1]
 
-    def wide_loop(a, b, c, codes, flags, extra, integers, floats, key, stream, start, handed, width):
+    def wide_loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        half_words, uniforms = np.empty(TILE, np.uint16), np.zeros(TILE, np.float64)
+        words = scratch(TILE, np.int64), scratch(TILE, np.int64), scratch(TILE, np.int64)
+        results, half_words, uniforms = scratch(TILE, np.int64), scratch(TILE, np.uint16), np.zeros(TILE, np.float64)
         draws, scale = target.stochastic != 0, 2.0**width
-        for first in range(0, codes.size, TILE):
-            count = min(TILE, codes.size - first)
+        size, seen = codes.size // made, 0
+        for first in range(0, size, TILE):
+            count = min(TILE, size - first)
+            x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
             if draws and handed.size:
                 for i in range(count):
                     uniforms[i] = unit_fraction(handed[first + i], width)
@@ -526,7 +530,12 @@ def elementwise(operation):
                     add_low(tile, uniforms, key, stream)
                 keep_bits(uniforms, width)
             for i in range(count):
-                at, random = first + i, np.uint64(uniforms[i] * scale)
-                codes[at], flags[at] = element(a[at], b[at], c[at], extra, random, width, source, target)
+                random = np.uint64(uniforms[i] * scale)
+                results[i], raised = element(x[i], y[i], z[i], extra, random, width, source, target)
+                seen |= raised
+                if flags.size:
+                    flags[first + i] = raised
+            write_words(codes, results[:count], made, first)
+        return seen
 
     return jit.compiled(wide_loop)

@@ -14,8 +14,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import spec
+from .arith import sum_and_error
 from .carrier import source_of
-from .fast import has_feature, sum_and_error
+from .fast import has_feature
 from .jit import bits_float, float_bits, kernel, lowered
 from .rounding import target_of
 from .spec import Source, Target

@@ -13,7 +13,8 @@ from numba import types
 from numba.core import cgutils
 
 from . import jit
-from .fast import has_feature, sum_and_error
+from .arith import sum_and_error
+from .fast import has_feature
 from .jit import fill_row, kernel, lowered, scratch
 from .vectors import Vector, load
 from .wide_elements import FARTHEST, MAGNITUDE, fma, product

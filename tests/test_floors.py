@@ -46,7 +46,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng | rounding values | projected | arith | "
+    "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng words | rounding values | projected | arith | "
     "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles wide_products | blocks | "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "

@@ -98,7 +98,7 @@ def straight_comparison(relation: str, x: Held, other: Any, swapped: bool) -> Co
         a, b = b, a
     settings, negated = env.settings.for_format(x._format.name), relation == "ne"
     compare = calls.relation(
-        "eq" if negated else relation, x._format, settings.daz, settings.nan, relation in ("lt", "le"), False
+        "eq" if negated else relation, x._format, settings.daz, settings.nan, relation in ("lt", "le")
     )
     found = np.empty(x._codes.shape, bool)
     env.streams.take()

@@ -10,7 +10,6 @@ from softfloat import engine
 from softfloat.bits.arithmetic import Result
 from softfloat.engine import Call, Options, calls, check_boolean, check_codes
 from softfloat.formats import Format, check_format
-from softfloat.kernels.spec import CARRIER64, Rule, policy_for
 
 __all__ = ["eq", "le", "lt", "maximum", "maximum_number", "minimum", "minimum_number"]
 
@@ -30,12 +29,10 @@ def _compare(relation: str, a: Any, b: Any, fmt: Format | str, signalling: bool,
     (x, y), shape = engine.broadcast(operands, ["a", "b"])
     result, raised = engine.outputs(call.out, call.flags, shape, np.dtype(bool), operands)
     raises = engine.flag_bytes(raised)
-    numbers = engine.numbers(fmt.spec, fmt.spec, Rule(daz=call.settings.daz), CARRIER64, wide=True)
-    any_nan = policy_for(call.settings.nan, fmt.spec).any_nan_signals
-    loop = engine.loops().comparison(relation, signalling, raised is not None)
+    compare = calls.relation(relation, fmt, call.settings.daz, call.settings.nan, signalling)
 
     def work(start: int, stop: int) -> int:
-        return loop(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop], *numbers, any_nan)
+        return compare(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop])
 
     return engine.finished(result, raised, engine.share(x.size, work))
 
@@ -73,7 +70,7 @@ def _extremum(name: str, a: Any, b: Any, fmt: Format | str, options: Options, fl
     result, raised = engine.outputs(call.out, call.flags, shape, fmt.dtype, operands)
     raises = engine.flag_bytes(raised)
     settings = call.settings
-    choose = calls.extremum(name, fmt, settings.daz, settings.ftz and flushes, settings.nan, raised is not None)
+    choose = calls.extremum(name, fmt, settings.daz, settings.ftz and flushes, settings.nan)
 
     def work(start: int, stop: int) -> int:
         return choose(x[start:stop], y[start:stop], result.flat[start:stop], raises[start:stop])

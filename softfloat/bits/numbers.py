@@ -262,17 +262,18 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
         engine.check_reach(settings, fmt, found.width)
         uniforms, width = _uniforms(found, array.size), found.width
     wide = np.empty(array.size, np.int64)
-    flat = engine.flattened(array)
+    flat, size = engine.flattened(array).view(np.uint8), array.itemsize
     raises = engine.flag_bytes(raised)
     rule = Rule(
         rounding=as_rounding(settings.rounding), daz=settings.daz, sr_method=settings.sr_method, random_width=width
     )
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64, wide=True)
-    loop = engine.loops().to_integer(drawn, raised is not None)
+    loop = engine.loops().to_integer(drawn)
     limits = engine.integer_limits(wanted, settings, check_boolean("exact", exact))
 
     def work(start: int, stop: int) -> int:
-        return loop(flat[start:stop], wide[start:stop], raises[start:stop], uniforms[start:stop], *numbers, *limits)
+        codes, span = flat[start * size : stop * size], slice(start, stop)
+        return loop(codes, wide[span], raises[span], size, uniforms[span], *numbers, *limits)
 
     seen = engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)

@@ -104,10 +104,10 @@ def scalar(
     settings, count = call.settings, 1 if operation == "convert" else len(ELEMENTWISE[operation].operands)
     if operation in _RELATIONS:
         signals = bool(more.get("signalling", operation != "eq"))
-        compare = calls.relation(operation, source, settings.daz, settings.nan, signals, True)
+        compare = calls.relation(operation, source, settings.daz, settings.nan, signals)
         return _Quick(whole, count, source, np.dtype(bool), _undrawn(compare), call.stream).scalar()
     if operation in _EXTREMA:
-        choose = calls.extremum(operation, source, settings.daz, settings.ftz, settings.nan, True)
+        choose = calls.extremum(operation, source, settings.daz, settings.ftz, settings.nan)
         return _Quick(whole, count, source, source.dtype, _undrawn(choose), call.stream).scalar()
     drawn = settings.rounding.draws
     if operation not in _PREPARED:

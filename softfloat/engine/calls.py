@@ -68,7 +68,7 @@ def brief(options: Options, uses: Uses = CONVERSIONS) -> Brief | None:
 
 def flat(x: Codes) -> Codes:
     """An array as loops take it; its memory, where that is in C order."""
-    found = x.reshape(-1) if x.flags.c_contiguous else x.flatten()
+    found = x.ravel()
     found.setflags(write=False)
     return found
 
@@ -84,10 +84,11 @@ def single(x: int, fmt: Format, size: int = 1) -> Codes:
 def operands(given: tuple[Any, ...], fmt: Format) -> tuple[list[Codes], tuple[int, ...]] | None:
     """Arrays of codes and Python integers, flat, and the shape that they broadcast to."""
     shape: tuple[int, ...] | None = None
-    alike = True
+    alike, dtype = True, fmt.dtype
+    full = fmt.bits == 8 * dtype.itemsize
     for x in given:
         if type(x) is np.ndarray:
-            if x.dtype != fmt.dtype or fmt.bits != 8 * x.itemsize:
+            if not full or x.dtype != dtype:
                 return None
             if shape is None:
                 shape = x.shape
@@ -201,23 +202,25 @@ def _converted(
 
 
 Relation = Callable[[Codes, Codes, Codes, Codes], int]
-"""relation(x, y, truths, flags) -> flags OR-ed together, or 0 where each has its own byte."""
+"""relation(x, y, truths, flags) -> flags OR-ed together; each has its own byte where there is room."""
 
 
 @lru_cache(maxsize=512)
-def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool, each: bool) -> Relation:
+def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool) -> Relation:
     """What compares flat codes."""
-    known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True), policy_for(nan, fmt.spec).any_nan_signals
-    loop = loops().comparison(name, signalling, each)
-    return lambda x, y, truths, flags: loop(x, y, truths, flags, *known)
+    signals = signalling or policy_for(nan, fmt.spec).any_nan_signals
+    known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True), signals
+    run = elementwise.by_bytes(loops().comparison(name), *known)
+    return lambda x, y, truths, flags: run(x, y, y, truths, flags)
 
 
 @lru_cache(maxsize=512)
-def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str, each: bool) -> Relation:
+def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str) -> Relation:
     """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
     known = numbers(fmt.spec, fmt.spec, choosing(fmt, daz, ftz, nan), CARRIER64, wide=True)
-    loop = loops().extremum(name.startswith("maximum"), name.endswith("number"), each)
-    return lambda x, y, codes, flags: loop(x, y, codes, flags, *known)
+    loop = loops().extremum(name.startswith("maximum"), name.endswith("number"))
+    run = elementwise.by_bytes(loop, *known, False)
+    return lambda x, y, codes, flags: run(x, y, y, codes, flags)
 
 
 def comparison(
@@ -232,5 +235,5 @@ def comparison(
     settings = whole.for_format(fmt.name)
     (x, y), shape = taken
     truths, flags = np.empty(x.size, bool), np.empty(x.size, np.uint8) if each else NO_CODES
-    seen = relation(name, fmt, settings.daz, settings.nan, signalling, each)(x, y, truths, flags)
+    seen = relation(name, fmt, settings.daz, settings.nan, signalling)(x, y, truths, flags)
     return results(truths, flags, int(seen), shape, each)

@@ -33,7 +33,6 @@ from softfloat.engine.parameters import (
     wide,
     wide_elements,
 )
-from softfloat.engine.pools import Pool
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
 from softfloat.environments import Rounding, Settings
@@ -103,16 +102,9 @@ class Job:
         """Whether no carrier serves the format, or the operands; float64 numbers are read on their way to any."""
         return not self.narrowed and goes_wide(self.operation, self.source, self.fmt)
 
-    def operands_for(self, carrier: Carrier) -> tuple[Codes, Codes, Codes]:
-        """Operands a, b, c; those the operation does not take repeat the last.
-
-        Codes as wide as the carrier become the signed integers that the carrier's bits are.
-        """
-        flat = self.operands
-        if carrier is CARRIER64 and self.source == FLOAT64:
-            flat = [x.view(np.int64) for x in flat]
-        elif carrier is CARRIER32 and self.source == FLOAT32:
-            flat = [x.view(np.int32) for x in flat]
+    def operands_for(self) -> tuple[Codes, Codes, Codes]:
+        """Operands a, b, c; those the operation does not take repeat the last. Those of float64 are signed, as that carrier's bits are."""
+        flat = [x.view(np.int64) for x in self.operands] if self.source == FLOAT64 else self.operands
         return flat[0], flat[min(1, len(flat) - 1)], flat[-1]
 
     def reading(self, carrier: Carrier) -> str:
@@ -204,22 +196,22 @@ def _way(job: Job) -> Callable[[Job], Work]:
     if quick() and not job.wide and _has_pairs(job):
         return pairs_work
     over = _over_blocks(job) if job.codes.size >= WORTH_BLOCKS else None
-    return _plain_way if over is None else over.work
+    return _plain_work if over is None else over.work
 
 
-def _plain_way(job: Job) -> Work:
-    """The work of a loop that serves everything."""
-    if job.wide:
-        return _wide_work(job)
-    return _plain_work(job) if job.drawn is None else _drawn_work(job)
+BYTES = np.dtype(np.uint8)
 
 
-class Direct(NamedTuple):
-    """A loop of a deterministic mode, and what it takes: loop(a, b, c, codes, flags, *known) -> flags."""
+def by_bytes(loop: Callable[..., int], *known: Any) -> Callable[..., int]:
+    """A loop that takes codes of every format, as bytes: run(a, b, c, codes, flags, more ...) -> flags, what is `known` settled."""
 
-    loop: Callable[..., int]
-    known: tuple[Any, ...]
-    carrier: Carrier
+    def run(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, *more: Any) -> int:
+        x = a.view(BYTES)
+        y = x if b is a else b.view(BYTES)
+        z = x if c is a else y if c is b else c.view(BYTES)
+        return loop(x, y, z, codes.view(BYTES), flags, a.itemsize, codes.itemsize, *known, *more)
+
+    return run
 
 
 def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
@@ -230,148 +222,62 @@ def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
     return CARRIER32 if narrow and (fits_narrow_carrier(source) or from_single) else CARRIER64
 
 
-def _plain(job: Job) -> Direct:
-    """The loop that serves every format and every deterministic mode, on the narrowest carrier that carries."""
-    carrier = carrier_for(job.operation, job.source, job.fmt)
+def _plain_loop(job: Job) -> Callable[..., int]:
+    """The loop that serves every format and rule: run(a, b, c, codes, flags) -> flags; `_addressed` says when an address of random bits follows."""
     unusual = is_unusual(job.fmt)
-    way = way_of(job.rule, unusual)
-    loop = loops().elementwise(job.reading(carrier), way, unusual, job.propagates)
-    integers, floats = numbers(job.source, job.fmt, job.rule, carrier)
-    return Direct(loop, (floats.dtype.type(job.extra), integers, floats), carrier)
+    carrier = CARRIER64 if _addressed(job) else carrier_for(job.operation, job.source, job.fmt)
+    known = numbers(job.source, job.fmt, job.rule, carrier, wide=job.wide)
+    if job.wide:
+        if job.rule.projection != "ieee":
+            raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
+        return by_bytes(wide().elementwise(job.operation), float(job.extra), *known)
+    reading = job.reading(carrier)
+    if job.rule.rounding.draws:
+        return drawing(job, reading, job.extra, NOTHING_MORE, ALL_KNOWN, *known)
+    loop = loops().elementwise(reading, way_of(job.rule, unusual), unusual)
+    return by_bytes(loop, known[1].dtype.type(job.extra), *known)
+
+
+def _addressed(job: Job) -> bool:
+    """Whether the plain loop takes an address of random bits."""
+    return job.wide or job.rule.rounding.draws
 
 
 def _plain_work(job: Job) -> Work:
-    """The work of the plain loop."""
-    return _direct_work(_plain(job), job)
-
-
-def _direct_work(direct: Direct, job: Job) -> Work:
-    loop, known, carrier = direct
-    a, b, c = job.operands_for(carrier)
-    codes, raises = job.codes, job.raises
+    """The work of the loop that serves everything."""
+    run, drawn = _plain_loop(job), (job.drawn or NOTHING_DRAWN) if _addressed(job) else None
+    a, b, c = job.operands_for()
 
     def work(start: int, stop: int) -> int:
-        span = slice(start, stop)
-        return loop(a[span], b[span], c[span], codes[span], raises[span], *known)
+        span, address = slice(start, stop), drawn.address(start, stop) if drawn is not None else ()
+        return run(a[span], b[span], c[span], job.codes[span], job.raises[span], *address)
 
     return work
 
 
-LOOK = 1 << 14
-"""Codes that are made words at a time, and stay in the cache."""
-
-
-def words(x: Codes) -> Codes:
-    """Codes as loops take them that need long for each element: signed and of 64 bits, so that one loop of each operation serves all formats."""
-    return x.view(np.int64) if x.itemsize == 8 else x.astype(np.int64)
-
-
-FEW = 512
-"""Elements whose words fit into memory that a process has at hand."""
-
-
-class _Room:
-    """Words of at most LOOK codes of three operands and a result: fresh pages for each call would cost more than the loop."""
-
-    size, asked = 4 * LOOK * 8, ()
-
-    def __init__(self) -> None:
-        self.words = np.empty((4, LOOK), np.int64)
-
-    def holding(self, operands: Sequence[Codes], size: int) -> list[Codes]:
-        """Codes as words; those that have as many bits stay where they are."""
-        given: list[Codes] = []
-        for room, x in zip(self.words, operands, strict=False):
-            if x.itemsize == 8:
-                given.append(x.view(np.int64))
-            else:
-                room[:size] = x
-                given.append(room[:size])
-        return given
-
-
-_rooms = Pool(_Room)
-
-
-def drawing(job: Job, reading: str) -> Callable[..., int]:
-    """The loop that serves every format under stochastic rounding: loop(operands, codes, flags, extra, more, unknown, ...) -> flags.
-
-    `codes` may be those of an operand.
-    """
-    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), job.propagates, not job.rule.restated)
-
-    def some(operands: Sequence[Codes], codes: Codes, flags: Codes, *known: Any) -> int:
-        room = _rooms.borrow() if FEW < codes.size <= LOOK else None
-        if room is None:
-            given, made = [words(x) for x in operands], np.empty(codes.size, np.int64)
-        else:
-            given, made = room.holding(operands, codes.size), room.words[3, : codes.size]
-        seen = int(loop(given[0], given[min(1, len(given) - 1)], given[-1], made, flags, *known))
-        codes[:] = made
-        if room is not None:
-            _rooms.give_back(room)
-        return seen
-
-    return some
-
-
-def _drawn_work(job: Job, more: Codes | None = None) -> Work:
-    """The loop that serves every format under stochastic rounding; `more` is what the values lack."""
-    assert job.drawn is not None
-    loop = drawing(job, job.reading(CARRIER64) if more is None else "convert_more")
-    known = numbers(job.source, job.fmt, job.rule, CARRIER64)
-    operands, codes, raises, extra, drawn = job.operands, job.codes, job.raises, job.extra, job.drawn
-    lacking, unknown = (NOTHING_MORE, ALL_KNOWN) if more is None else (more, np.zeros(more.size, np.bool_))
-
-    def work(start: int, stop: int) -> int:
-        seen = 0
-        for first in range(start, stop, LOOK):
-            last = min(first + LOOK, stop)
-            span = slice(first, last)
-            tail, parts = drawn.address(first, last), [x[span] for x in operands]
-            seen |= loop(parts, codes[span], raises[span], extra, lacking[span], unknown[span], *known, *tail)
-        return seen
-
-    return work
+def drawing(job: Job, reading: str, *known: Any) -> Callable[..., int]:
+    """The loop that serves every format under stochastic rounding: run(a, b, c, codes, flags, extra, more, unknown, ...) -> flags."""
+    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), not job.rule.restated)
+    return by_bytes(loop, *known)
 
 
 def drawn_more(more: Codes) -> Callable[[Job], Work]:
     """The way to convert values that lack something, stochastically."""
-    return partial(_drawn_work, more=flattened(more))
 
+    def work_of(job: Job) -> Work:
+        assert job.drawn is not None
+        loop, known, drawn = drawing(job, "convert_more"), numbers(job.source, job.fmt, job.rule, CARRIER64), job.drawn
+        (a, b, c), lacking, unknown = job.operands_for(), flattened(more), np.zeros(more.size, np.bool_)
 
-# -- formats beyond the carriers -----------------------------------------------------------------------------------------
+        def work(start: int, stop: int) -> int:
+            span = slice(start, stop)
+            lacks = job.extra, lacking[span], unknown[span]
+            parts = a[span], b[span], c[span], job.codes[span], job.raises[span]
+            return loop(*parts, *lacks, *known, *drawn.address(start, stop))
 
+        return work
 
-def _by_integers(job: Job) -> Callable[[Sequence[Codes], Codes, Codes, tuple[Any, ...]], int]:
-    """What does some elements: run(operands, codes, flags, address of their random bits) -> flags OR-ed together, 0 where each has its own."""
-    if job.rule.projection != "ieee":
-        raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
-    loop = wide().elementwise(job.operation)
-    known = float(job.extra), *numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
-
-    def run_words(operands: Sequence[Codes], codes: Codes, flags: Codes, address: tuple[Any, ...]) -> int:
-        given = [words(x) for x in operands]
-        made = codes.view(np.int64) if codes.itemsize == 8 else np.empty(codes.size, np.int64)
-        raised = flags if job.each else np.empty(codes.size, np.uint8)
-        loop(given[0], given[min(1, len(given) - 1)], given[-1], made, raised, *known, *address)
-        if codes.itemsize < 8:
-            codes[:] = made
-        return 0 if job.each else int(np.bitwise_or.reduce(raised, initial=0))
-
-    return run_words
-
-
-def _wide_work(job: Job) -> Work:
-    """The work of the wide loops."""
-    ready, drawn = _by_integers(job), job.drawn or NOTHING_DRAWN
-
-    def work(start: int, stop: int) -> int:
-        span = slice(start, stop)
-        parts = [x[span] for x in job.operands]
-        return int(ready(parts, job.codes[span], job.raises[span], drawn.address(start, stop)))
-
-    return work
+    return work_of
 
 
 # -- blocks of ordinary operands -------------------------------------------------------------------------------------
@@ -390,7 +296,7 @@ class _Blocks(NamedTuple):
 
     def run(self, job: Job, start: int, stop: int) -> int:
         """Flags of some elements. The plain loop does those that are left."""
-        a, b, c = job.operands_for(CARRIER64)
+        a, b, c = job.operands_for()
         left, seen = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64), 0
         while start < stop:
             span = slice(start, stop)
@@ -453,7 +359,7 @@ def _left(job: Job, places: Codes) -> int:
     if drawn is not None:
         rule, drawn = rule._replace(handed_bits=True), Draw(0, 0, drawn.width, bits_at(drawn, places))
     some = replace(job, operands=operands, codes=codes, raises=flags, rule=rule, drawn=drawn)
-    seen = _plain_way(some)(0, places.size)
+    seen = _plain_work(some)(0, places.size)
     job.codes[places] = codes
     if job.each:
         job.raises[places] = flags
@@ -500,7 +406,7 @@ def pairs_work(job: Job, make: Callable[[Job], Work] = _plain_work) -> Work:
     """The work of an operation whose results are in a table; `make` finds those, if not the loop that serves everything."""
     table = _pairs(make, job.operation, job.source, job.fmt, job.rule, job.extra)
     gather = loops().gathering_pairs(job.each)
-    a, b, _ = job.operands_for(CARRIER64)
+    a, b, _ = job.operands_for()
     codes, raises = job.codes, job.raises
 
     def work(start: int, stop: int) -> int:
@@ -539,56 +445,19 @@ def prepared(
     rule = rule_for(settings, fmt, operation == "convert", settings.random_width if drawn else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
     count = loops().OPERATIONS[operation][1]
+    run, addressed = _plain_loop(job), _addressed(job)
     address = draw(settings, None, 0, ()) if drawn else NOTHING_DRAWN
-    plain = _ready_by_integers(job, address) if job.wide else _ready(job, address) if drawn else _ready_directly(job)
     over = _over_blocks(job) if fast else None
-    if over is None:
-        return plain
 
     def ready(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-        if codes.size < WORTH_BLOCKS or in_place:
-            return plain(a, b, c, codes, flags, stream, in_place)
-        own = Draw(int(address.key), stream, address.width, NO_BITS)
-        this = replace(job, operands=[a, b, c][:count], codes=codes, raises=flags, drawn=own if drawn else None)
-        return over._replace(drawn=own).run(this, 0, codes.size)
+        if over is not None and codes.size >= WORTH_BLOCKS and not in_place:
+            own = Draw(int(address.key), stream, address.width, NO_BITS)
+            this = replace(job, operands=[a, b, c][:count], codes=codes, raises=flags, drawn=own if drawn else None)
+            return over._replace(drawn=own).run(this, 0, codes.size)
+        tail = (address.key, np.uint64(stream), 0, NO_BITS, address.width) if addressed else ()
+        return run(a, b, c, codes, flags, *tail)
 
     return ready
-
-
-def _ready_by_integers(job: Job, address: Draw) -> Ready:
-    """The loop of wide formats."""
-    by_integers = _by_integers(job)
-
-    def ready_wide(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-        return by_integers([a, b, c], codes, flags, (address.key, np.uint64(stream), 0, NO_BITS, address.width))
-
-    return ready_wide
-
-
-def _ready(job: Job, address: Draw) -> Ready:
-    """The loop that serves every format under stochastic rounding."""
-    loop, count = drawing(job, job.reading(CARRIER64)), loops().OPERATIONS[job.operation][1]
-    known = job.extra, NOTHING_MORE, ALL_KNOWN, *numbers(job.source, job.fmt, job.rule, CARRIER64)
-
-    def ready_drawn(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-        tail = address.key, np.uint64(stream), 0, NO_BITS, address.width
-        return loop((a, b, c)[:count], codes, flags, *known, *tail)
-
-    return ready_drawn
-
-
-def _ready_directly(job: Job) -> Ready:
-    """The loop that serves every format under a deterministic mode."""
-    direct, settled, carrier = _plain(job)
-    if job.source == FLOAT64 or (carrier is CARRIER32 and job.source == FLOAT32):
-        signed = np.int64 if job.source == FLOAT64 else np.int32
-
-        def ready_viewed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-            a = a.view(signed)
-            return direct(a, a, a, codes, flags, *settled)
-
-        return ready_viewed
-    return lambda a, b, c, codes, flags, stream, in_place: direct(a, b, c, codes, flags, *settled)
 
 
 @lru_cache(maxsize=64)
@@ -602,13 +471,8 @@ def prepared_handed(
     width, read = settings.random_width, source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", width, True)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, True, extra, None)
-    loop, count = drawing(job, job.reading(CARRIER64)), loops().OPERATIONS[operation][1]
-    known, nowhere = (extra, NOTHING_MORE, ALL_KNOWN, *numbers(read, fmt.spec, rule, CARRIER64)), np.uint64(0)
-
-    def handed(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, bits: Codes) -> int:
-        return loop((a, b, c)[:count], codes, flags, *known, nowhere, nowhere, 0, bits, width)
-
-    return handed
+    run, nowhere = _plain_loop(job), np.uint64(0)
+    return lambda a, b, c, codes, flags, bits: run(a, b, c, codes, flags, nowhere, nowhere, 0, bits, width)
 
 
 FAST = True  # tests turn it off to hold the faster loops against the plain ones

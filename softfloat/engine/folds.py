@@ -69,10 +69,11 @@ def fold(
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)
-    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), bool(rule.propagate), not rule.restated)
+    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), not rule.restated)
     taken = np.arange(streams.start, streams.stop, dtype=np.uint64) if isinstance(streams, range) else streams
     known = np.array(taken, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
-    threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, flags, *known))
+    columns, rows = values.shape[1], (flattened(values).view(np.uint8), steps.reshape(-1).view(np.uint8))
+    threads.share(columns, lambda start, stop: loop(start, stop, columns, *rows, flags, values.itemsize, *known))
     return steps, flags
 
 
@@ -116,7 +117,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     if operation in EXTREMA:
         loop = loops().folding_extremum(*EXTREMA[operation])
     else:
-        loop = loops().folding(operation, way_of(rule, unusual), unusual, bool(rule.propagate))
+        loop = loops().folding(operation, way_of(rule, unusual), unusual)
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier, wide=operation in EXTREMA)
     known = floats.dtype.type(0), integers, floats
     threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))

@@ -127,7 +127,7 @@ def way_of(rule: Rule, unusual: bool) -> str:
     """What the plain loops call the way to round under a rule that draws nothing."""
     if rule.projection != "ieee":
         return "projected"
-    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not unusual else "selected"
+    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not (unusual or rule.propagate) else "selected"
 
 
 def choosing(fmt: Format, daz: bool, ftz: bool, nan: str) -> Rule:

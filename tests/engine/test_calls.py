@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from operands import CUSTOM, operands
+from softfloat.kernels import words
 from ways import both, served
 
 import softfloat
@@ -205,15 +206,17 @@ def test_results_are_the_callers_own() -> None:
     assert bits.add(a, a, HALF)[0].tolist() == [0x4000] * 3
 
 
-@pytest.mark.parametrize("count", [elementwise.FEW, elementwise.FEW + 1, elementwise.LOOK, elementwise.LOOK + 1])
-def test_codes_go_to_drawn_loops_as_words_of_any_room(count: int) -> None:
-    """By lent memory where pages of their own would cost more, in place too."""
-    rng, settings = np.random.default_rng(count), Environment(rounding="stochastic", seed=3).settings
-    a, b = (rng.integers(0, 1 << 16, count, dtype=np.uint16) for _ in "ab")
-    ready = elementwise.prepared("add", HALF, settings, True, True)
+@pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])
+@pytest.mark.parametrize("name", ["float8_e4m3fn", "float16", "float32", "float64"])
+def test_codes_of_any_width_go_to_the_plain_loop_as_words(name: str, rounding: str) -> None:
+    """One more than a loop over blocks wants, and than words are read at once, in place too: that loop gives the same."""
+    fmt, count, seed = Format.from_name(name), 2 * words.SOME + 1, 3 if rounding == "stochastic" else None
+    rng, settings = np.random.default_rng(count), Environment(rounding=rounding, seed=seed).settings
+    a, b = (rng.integers(0, fmt.max_code, count, dtype=fmt.dtype) for _ in "ab")
+    ready = elementwise.prepared("add", fmt, settings, True, True)
     assert ready is not None
-    expected = bits.add(a, b, HALF, environment=settings, stream=5)
-    for codes, in_place in ((np.empty_like(a), False), (a, True)):
+    expected = bits.add(a, b, fmt, environment=settings, stream=5)
+    for codes, in_place in ((np.empty_like(a), True), (a, True)):
         flags = np.zeros(count, np.uint8)
         ready(a, b, b, codes, flags, 5, in_place)
         np.testing.assert_array_equal((codes, flags), expected)

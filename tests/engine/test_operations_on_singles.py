@@ -106,7 +106,7 @@ def test_other_rules(options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -
 @pytest.mark.parametrize("operation", OPERATIONS)
 def test_ordinary_numbers_are_served(operation: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """But for the blocks in which a rounding hangs on more random bits, and some after two of these in a row."""
-    left = left_to(monkeypatch, "_drawn_work")
+    left = left_to(monkeypatch, "_plain_work")
     x, y = (codes(row) for row in np.random.default_rng(1).standard_normal((2, 1 << 18)))
     OPERATIONS[operation](x, y, "float32", rounding="stochastic", seed=1)
     assert sum(left) < x.size / 8

@@ -109,7 +109,7 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
 
         return work
 
-    names = ("_plain_work", "_drawn_work")
+    names = ("_plain_work",)
     kept = [getattr(elementwise, name) for name in names]
     for name in names:
         monkeypatch.setattr(elementwise, name, none)

@@ -281,10 +281,10 @@ from softfloat.kernels import batches, blocks, dots, fast, loops, paired, stacke
 from softfloat.kernels.sums import calls
 
 made = [
-    loops.elementwise("add", "nearest", False, False),
-    loops.elementwise_drawn("round_to_integral", True, True),
-    loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt", True, True),
-    loops.extremum(True, False, True), loops.to_integer(True, True), loops.drawing(), loops.generating(),
+    loops.elementwise("add", "nearest", False),
+    loops.elementwise_drawn("round_to_integral", True),
+    loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt"),
+    loops.extremum(True, False), loops.to_integer(True), loops.drawing(), loops.generating(),
     fast.half_folding("add"),
     dots.contraction(True, True), dots.contraction(False, True), dots.contraction(False, None), dots.extent(), tiles.spans(),
     paired.collected(), calls.launch(), batches.batch(True),

@@ -19,6 +19,7 @@ import numpy as np
 from softfloat import engine
 from softfloat.bits.functions.values import KEPT
 from softfloat.bits.functions.ways import TABLE_BITS
+from softfloat.engine.elementwise import by_bytes
 from softfloat.environments import Settings
 from softfloat.formats import Format, float32
 from softfloat.kernels.spec import CARRIER64, Rule
@@ -93,8 +94,8 @@ def prepared(name: str, operands: int, fmt: Format, settings: Settings) -> Evalu
     if settings.rounding.draws or engine.loops().jit.DISABLED:
         return None
     rule = engine.rule_for(settings, fmt, False)
-    unusual, payloads = engine.is_unusual(fmt.spec), bool(rule.propagate)
-    loop = engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual, payloads)
+    unusual = engine.is_unusual(fmt.spec)
+    loop = by_bytes(engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual))
     known = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     ordinary = engine.flattened(np.array([fmt.max_code], fmt.dtype))
     places, limit = _Places(fmt.dtype), 1 << fmt.bits

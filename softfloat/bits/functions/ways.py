@@ -22,7 +22,7 @@ from softfloat.bits.functions.values import (
     what_is_lacking,
 )
 from softfloat.engine import Job, Work
-from softfloat.engine.elementwise import drawing
+from softfloat.engine.elementwise import by_bytes, drawing
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
 __all__ = ["TABLE_BITS", "code_of_two", "result_table", "work"]
@@ -58,10 +58,10 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
         return _drawn_rounding(job, job.drawn)
     unusual = engine.is_unusual(job.fmt)
     known = engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
-    a, b, c = job.operands_for(CARRIER64)
+    a, b, c = job.operands_for()
     codes, raises = job.codes, job.raises
     way = engine.way_of(job.rule, unusual)
-    loop = engine.loops().elementwise("given", way, unusual, job.propagates)
+    loop = by_bytes(engine.loops().elementwise("given", way, unusual))
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
@@ -75,11 +75,11 @@ def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats]
     loop = drawing(job, "given")
     rule = job.rule._replace(value_bits=_kept(job))
     known = engine.numbers(job.source, job.fmt, rule, CARRIER64)
-    operands, codes, raises = job.operands, job.codes, job.raises
+    operands, codes, raises = job.operands_for(), job.codes, job.raises
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
-        spans = [x[span] for x in operands], codes[span], raises[span], values
+        spans = *(x[span] for x in operands), codes[span], raises[span], values
         more, unknown = np.full(values.size, math.nan), np.zeros(values.size, np.bool_)
         address = drawn.key, drawn.stream, drawn.at(start), drawn.span(start, stop), drawn.width
         seen = loop(*spans, more, unknown, *known, *address)
@@ -90,7 +90,7 @@ def _drawn_rounding(job: Job, drawn: engine.Draw) -> Callable[[int, int, Floats]
         more = what_is_lacking(job, places, values)
         redone, raised = np.empty(places.size, codes.dtype), np.empty(places.size if job.each else 0, np.uint8)
         handed = engine.bits_at(drawn, places)
-        spans = parts, redone, raised, values, more, np.zeros(places.size, np.bool_)
+        spans = *parts, redone, raised, values, more, np.zeros(places.size, np.bool_)
         seen = loop(*spans, *known, np.uint64(0), np.uint64(0), 0, handed, drawn.width)
         codes[places] = redone
         if job.each:
