@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import pickle
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
 import softfloat
-from softfloat import Environment, Format, SoftArray, analysis, linalg
+from softfloat import Environment, Flags, FloatingPointTrap, Format, SoftArray, analysis, bits, linalg
+from softfloat.arrays.decimals import shortest
 
 PAIRS = {
     "half": (Format("e8m10", 8, 10), Format("e9m10", 9, 10)),
@@ -105,3 +108,56 @@ def test_arrays(name: str, pair: str, how: str) -> None:
     call, formats = (OPERATORS | ALGEBRA)[name], PAIRS[pair]
     narrow, wide = (outcome(call, fmt, formats, ENVIRONMENTS[how]) for fmt in formats)
     assert repr(narrow) == repr(wide)
+
+
+WIDE = [softfloat.float64, Format("e11m40", 11, 40), Format("e10m3", 10, 3)]
+
+
+@pytest.mark.parametrize("fmt", WIDE, ids=str)
+def test_traps_name_the_place(fmt: Format) -> None:
+    x = softfloat.array([[1.0, 2.0], [fmt.max, 3.0]], fmt)
+    calls: dict[str, Callable[[SoftArray], Any]] = {
+        "mul": lambda x: x * 4,
+        "matmul": lambda x: x @ softfloat.array([4.0, 1.0], fmt),
+        "exp": np.exp,
+    }
+    for name, call in calls.items():
+        place = r"\(1,\)" if name == "matmul" else r"\(1, 0\)"
+        with softfloat.environment(traps=Flags.OVERFLOW), pytest.raises(FloatingPointTrap, match=place):
+            call(x)
+    with softfloat.environment(traps=Flags.DIVBYZERO) as env:
+        assert np.isinf((x * 4).values[1, 0])
+        with pytest.raises(FloatingPointTrap, match=r"\(0, 1\)"):
+            x / softfloat.array([1.0, 0.0], fmt)
+    assert env.status.flags & Flags.OVERFLOW
+
+
+@pytest.mark.parametrize("fmt", WIDE, ids=str)
+def test_files_keep_codes_and_format(fmt: Format, tmp_path: Path) -> None:
+    """Payloads and signalling NaNs, too."""
+    random = np.random.default_rng(2)
+    codes = random.integers(0, 2**fmt.bits, (7, 9), dtype=np.uint64).astype(fmt.dtype)
+    codes[0, :3] = fmt.inf_code + 1, fmt.inf_code, fmt.sign_bit
+    x = softfloat.from_codes(codes, fmt)
+    softfloat.save(tmp_path / "x.npz", {"x": x})
+    back = softfloat.load(tmp_path / "x.npz")["x"]
+    assert back.format == fmt
+    assert (back.codes == codes).all()
+    copied = pickle.loads(pickle.dumps(x))
+    assert (copied.codes == codes).all()
+    assert copied.format == fmt
+
+
+def test_the_largest_and_the_least_numbers_are_written_without_a_warning() -> None:
+    """NumPy's `round`, asked whether digits are few, overflowed: a RuntimeWarning."""
+    x = softfloat.array([1e308, 5e-324], softfloat.float64)
+    assert repr(x) == "SoftArray([1.e+308, 5.e-324], float64)"
+
+
+def test_numbers_of_more_than_24_bits_are_as_short_as_they_read_back() -> None:
+    """0.123456789012 has more digits than any number of 24 bits needs."""
+    fmt = WIDE[1]
+    codes = bits.encode([0.1, 0.123456789012, 2 / 3], fmt)[0]
+    found = shortest(codes, fmt)
+    assert found.tolist()[:2] == [0.1, 0.123456789012]
+    assert (bits.encode(found, fmt)[0] == codes).all()
