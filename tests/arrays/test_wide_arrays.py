@@ -5,6 +5,7 @@ from __future__ import annotations
 import pickle
 from collections.abc import Callable
 from dataclasses import fields, is_dataclass
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,7 @@ import numpy as np
 import pytest
 
 import softfloat
-from softfloat import Environment, Flags, FloatingPointTrap, Format, SoftArray, analysis, bits, linalg
+from softfloat import Environment, Flags, FloatingPointTrap, Format, SoftArray, analysis, bits, linalg, reference
 from softfloat.arrays.decimals import shortest
 
 PAIRS = {
@@ -161,3 +162,26 @@ def test_numbers_of_more_than_24_bits_are_as_short_as_they_read_back() -> None:
     found = shortest(codes, fmt)
     assert found.tolist()[:2] == [0.1, 0.123456789012]
     assert (bits.encode(found, fmt)[0] == codes).all()
+
+
+@pytest.mark.parametrize("fmt", [*WIDE, Format("e11m51", 11, 51)], ids=str)
+def test_means_are_rounded_once(fmt: Format) -> None:
+    """A fourth of float64's means were off by one place: quotients were rounded to odd in float64 first, which has no bits to spare."""
+    random = np.random.default_rng(6)
+    x = softfloat.array(random.standard_normal((60, 3)) * 2.0 ** random.integers(-20, 20, (60, 1)), fmt)
+    x = np.concatenate([x, softfloat.array([[fmt.max, 0.0, 0.0], [fmt.tiny, 0.0, 0.0], [-0.0, -0.0, -0.0]], fmt)])
+    totals, found = x.sum(axis=1), np.mean(x, axis=1)
+    for total, code in zip(totals.values.tolist(), found.codes.tolist(), strict=True):
+        assert code == reference.encode(Fraction(total) / 3 if total else total, fmt)[0], total
+
+
+@pytest.mark.parametrize("fmt", [*WIDE, Format("e11m51", 11, 51)], ids=str)
+def test_powers_of_two_reach_both_ends(fmt: Format) -> None:
+    """0.1 times 2^2000 was 6.8e270 in float64."""
+    numbers = [0.1, -1.5, fmt.max, fmt.smallest_subnormal, fmt.tiny, 0.0, -0.0]
+    for shift in (2000, 1100, 950, 1, 0, -1, -60, -950, -1070, -1080, -2000, 10**6, -(10**6)):
+        codes = bits.encode(numbers, fmt)[0]
+        found = np.ldexp(softfloat.from_codes(codes, fmt), shift)
+        for value, code in zip(bits.decode(codes, fmt).tolist(), found.codes.tolist(), strict=True):
+            exact = Fraction(value) * Fraction(2) ** max(min(shift, 5000), -5000) if value else value
+            assert code == reference.encode(exact, fmt)[0], (value, shift)
