@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .fast import INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS
+from .fast import INFINITE_BITS, MAGNITUDE, NONE, ONE64, SMALLEST_BITS
 from .jit import cut, fixed_tuple, kernel
 from .spec import CARRIER32, NanEncoding, Rounding, count_fields, emin, format_spec, target, thresholds
 
@@ -270,7 +270,7 @@ def is_ordinary(code, zero, numbers):
 
 
 LEAST_SINGLE, ABOVE_SINGLES = np.int64((1023 - 126) << 52), np.int64((1023 + 128) << 52)
-MAGNITUDE64, ONE64 = np.int64((1 << 63) - 1), np.int64(1)
+MAGNITUDE64 = np.int64((1 << 63) - 1)
 
 
 @kernel

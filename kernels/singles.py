@@ -8,9 +8,9 @@ import numpy as np
 
 from .arith import sum_and_error
 from .elements import EXACT
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ONE64, SMALLEST_BITS, ZERO, odd_sum
 from .jit import bits_float, cut, float_bits, kernel
-from .ordinary import ABOVE_SINGLES, LEAST_SINGLE, MAGNITUDE64, ONE64
+from .ordinary import ABOVE_SINGLES, LEAST_SINGLE, MAGNITUDE64
 
 
 @kernel
@@ -71,22 +71,10 @@ def root_of(x, y, z):
     return root, np.float64(x) - np.float64(root) * np.float64(root)
 
 
-LAST_BIT, NOTHING = np.int64(1), np.float64(0.0)
-
-
-@kernel
-def odd_fused(x, y, z):
-    """x * y + z in float64, to odd, which has all bits that decide."""
-    s, error = sum_and_error(np.float64(x) * np.float64(y), np.float64(z))
-    bits = float_bits(s)
-    step = LAST_BIT if (error > NOTHING) == (s > NOTHING) else -LAST_BIT
-    return bits_float(bits + step, NOTHING) if (error != NOTHING) & ((bits & LAST_BIT) == 0) else s
-
-
 @kernel
 def fused_of(x, y, z):
-    """The same of x * y + z."""
-    odd = odd_fused(x, y, z)
+    """The same of x * y + z, which in float64, to odd, has all bits that decide."""
+    odd = odd_sum(np.float64(x) * np.float64(y), np.float64(z))
     near = np.float32(odd)
     return near, odd - np.float64(near)
 

@@ -19,9 +19,9 @@ import numpy as np
 from . import jit
 from .carrier import is_nan, is_signalling, propagated, source_of
 from .jit import kernel, leading_zeros, scratch
-from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction
+from .prng import bits_at
 from .rounding import target_of
-from .words import read_operands, write_words
+from .words import SOME, read_operands, write_words
 
 FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
 ZERO, ONE, HALF_WORD, LOW_HALF, TOP = (np.uint64(x) for x in (0, 1, 32, 0xFFFFFFFF, 1 << 63))
@@ -43,10 +43,10 @@ def multiplied(a, b):
 
 
 @kernel
-def shifted(high, low, count):
-    """Shifted right by a count from 0 on, and whether anything is lost."""
+def lowered(high, low, count):
+    """Shifted right by a count from 0 on; what is lost is sticky."""
     if count >= 128:
-        return ZERO, ZERO, (high | low) != ZERO
+        return ZERO, ONE if (high | low) != ZERO else ZERO
     lost = ZERO
     if count >= 64:
         low, high, lost = high, ZERO, low
@@ -56,14 +56,7 @@ def shifted(high, low, count):
         lost = lost | (low << left)
         low = (low >> right) | (high << left)
         high = high >> right
-    return high, low, lost != ZERO
-
-
-@kernel
-def lowered(high, low, count):
-    """Shifted right; what is lost is sticky."""
-    high, low, lost = shifted(high, low, count)
-    return high, low | (ONE if lost else ZERO)
+    return high, low | (ONE if lost != ZERO else ZERO)
 
 
 @kernel
@@ -260,27 +253,19 @@ def fma(x, y, z, extra, random, width, target):
 
 
 @kernel
-def digit(rest, divisor, count):
-    """(`count` bits of a quotient, what is left), rest < divisor < 2^53, count <= 11."""
-    rest = rest << np.uint64(count)
-    found = rest // divisor
-    return found, rest - found * divisor
-
-
-@kernel
-def quotient(x, y):
-    """x / y of finite numbers that are not 0, and what is left, in units of y's last place: 128 bits, cut."""
-    a, b, exponent = x[3] >> SPARE, y[3] >> SPARE, x[2] - y[2]
-    if a < b:
-        a = a << ONE
-        exponent = exponent - 1
-    high, low, rest = ZERO, ONE, a - b
-    for n in range(12):
-        count = 11 if n < 11 else 6
-        found, rest = digit(rest, b, count)
-        high, low = raised_bits(high, low, count)
+def divided(a, b, count):
+    """(The last 128 bits of the integer a * 2^count / b, what is left), a < 2^54 and b < 2^53, or count is 0."""
+    low = a // b
+    high, rest = ZERO, a - low * b
+    while count > 0:
+        step = min(count, 11)
+        rest = rest << np.uint64(step)
+        found = rest // b
+        rest = rest - found * b
+        high, low = raised_bits(high, low, step)
         low = low | found
-    return exponent, high, low, rest
+        count -= step
+    return high, low, rest
 
 
 @kernel
@@ -307,8 +292,8 @@ def div(x, y, z, extra, random, width, target):
     settled, value, flags = unbounded_quotient(x, y, target)
     if settled:
         return value, flags
-    exponent, high, low, rest = quotient(x, y)
-    return finite(x[1] != y[1], exponent, high, low | (ONE if rest != ZERO else ZERO)), target.none
+    high, low, rest = divided(x[3] >> SPARE, y[3] >> SPARE, 127)
+    return finite(x[1] != y[1], x[2] - y[2], high, low | (ONE if rest != ZERO else ZERO)), target.none
 
 
 @kernel
@@ -341,49 +326,30 @@ def sqrt(x, y, z, extra, random, width, target):
 
 
 @kernel
-def long_rest(x, y):
-    """(what x leaves of finite y != 0 after an integer quotient, in units of `exponent`, that quotient's last bit, y, exponent), as integers."""
-    a, b, distance = x[3] >> SPARE, y[3] >> SPARE, x[2] - y[2]
-    if distance < 0:
-        return a, ZERO, b << ONE, x[2]
-    last = a // b
-    rest = a - last * b
-    while distance > 0:
-        count = min(distance, 11)
-        last, rest = digit(rest, b, count)
-        distance -= count
-    return rest, last & ONE, b, y[2]
-
-
-@kernel
-def rest_undefined(x, y):
-    """Whether x and y leave no rest."""
-    return x[0] != FINITE or y[0] == NOT_A_NUMBER or (y[0] == FINITE and y[3] == ZERO)
+def rest_of(x, y, nearest):
+    """x - n*y, n the quotient cut to an integer, or the integer nearest it, ties to even. A zero result has the sign of x."""
+    if x[0] != FINITE or y[0] == NOT_A_NUMBER or (y[0] == FINITE and y[3] == ZERO):
+        return special(NOT_A_NUMBER, False)
+    distance, negative = x[2] - y[2], x[1]
+    if y[0] == INFINITE or x[3] == ZERO or distance < -1 or (distance < 0 and not nearest):
+        return x
+    divisor = y[3] >> (SPARE - ONE if distance < 0 else SPARE)  # in units of x, if those are less
+    _, last, rest = divided(x[3] >> SPARE, divisor, distance)
+    if nearest and (rest + rest > divisor or (rest + rest == divisor and last & ONE != ZERO)):
+        rest, negative = divisor - rest, not negative
+    return finite(negative, min(x[2], y[2]), rest << SPARE, ZERO)
 
 
 @kernel
 def cut_rest(x, y, target):
-    """x - n*y, n the quotient cut to an integer. A zero result has the sign of x."""
-    if rest_undefined(x, y):
-        return special(NOT_A_NUMBER, False)
-    if y[0] == INFINITE or x[3] == ZERO or x[2] < y[2]:
-        return x
-    rest, _, _, exponent = long_rest(x, y)
-    return finite(x[1], exponent, rest << SPARE, ZERO)
+    """The rest of a quotient cut to an integer."""
+    return rest_of(x, y, False)
 
 
 @kernel
 def remainder(x, y, target):
-    """IEEE remainder: n the integer nearest the quotient, ties to even. A zero result has the sign of x."""
-    if rest_undefined(x, y):
-        return special(NOT_A_NUMBER, False)
-    if y[0] == INFINITE or x[3] == ZERO or x[2] < y[2] - 1:
-        return x
-    rest, last, divisor, exponent = long_rest(x, y)
-    negative = x[1]
-    if rest + rest > divisor or (rest + rest == divisor and last != ZERO):
-        rest, negative = divisor - rest, not negative
-    return finite(negative if rest != ZERO else x[1], exponent, rest << SPARE, ZERO)
+    """IEEE remainder."""
+    return rest_of(x, y, True)
 
 
 @kernel
@@ -409,18 +375,19 @@ def floor_divide(x, y, z, extra, random, width, target):
         if y[0] == INFINITE and x[0] == FINITE and x[3] != ZERO and value[1]:
             value = finite(True, 0, TOP, ZERO)
         return value, flags
-    exponent, high, low, rest = quotient(x, y)
-    far, divisor = exponent - 127, y[3] >> SPARE
-    high, low, cut = shifted(high, low, max(-far, 0))
+    negative, distance, divisor = value[1], x[2] - y[2], y[3] >> SPARE
+    if distance < 0:
+        return finite(negative, 127, ZERO, ONE if negative else ZERO), target.none
+    count = min(distance, 127)
+    high, low, rest = divided(x[3] >> SPARE, divisor, count)
     unseen = (divisor - ONE) >> np.uint64(
-        min(max(far, 0), 63)
+        min(distance - count, 63)
     )  # the longest rest that is no whole unit of the quotient
-    if x[1] == y[1]:
-        return finite(False, max(exponent, 127), high, low | (ONE if rest > unseen else ZERO)), target.none
-    if cut or (rest != ZERO and divisor - rest <= unseen):
+    if negative and rest != ZERO and divisor - rest <= unseen:
         low, rest = low + ONE, ZERO
         high = high + (ONE if low == ZERO else ZERO)  # never full: so many ones no quotient of 53 bits has
-    return finite(True, max(exponent, 127), high, low | (ONE if rest != ZERO else ZERO)), target.none
+    sticky = rest > (ZERO if negative else unseen)
+    return finite(negative, 127 + distance - count, high, low | (ONE if sticky else ZERO)), target.none
 
 
 @kernel
@@ -513,24 +480,20 @@ def elementwise(operation):
 
     def wide_loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        words = scratch(TILE, np.int64), scratch(TILE, np.int64), scratch(TILE, np.int64)
-        results, half_words, uniforms = scratch(TILE, np.int64), scratch(TILE, np.uint16), np.zeros(TILE, np.float64)
-        draws, scale = target.stochastic != 0, 2.0**width
+        words, results = (
+            (scratch(SOME, np.int64), scratch(SOME, np.int64), scratch(SOME, np.int64)),
+            scratch(SOME, np.int64),
+        )
+        random, addressed = ZERO, target.stochastic != 0 and not handed.size
         size, seen = codes.size // made, 0
-        for first in range(0, size, TILE):
-            count = min(TILE, size - first)
+        for first in range(0, size, SOME):
+            count = min(SOME, size - first)
             x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
-            if draws and handed.size:
-                for i in range(count):
-                    uniforms[i] = unit_fraction(handed[first + i], width)
-            elif draws:
-                tile = (start + first) // TILE
-                fill_high(tile, half_words, uniforms, key, stream)
-                if width > 16:
-                    add_low(tile, uniforms, key, stream)
-                keep_bits(uniforms, width)
             for i in range(count):
-                random = np.uint64(uniforms[i] * scale)
+                if addressed:
+                    random = bits_at(np.uint64(start + first + i), key, stream, width)
+                elif handed.size:
+                    random = handed[first + i]
                 results[i], raised = element(x[i], y[i], z[i], extra, random, width, source, target)
                 seen |= raised
                 if flags.size:

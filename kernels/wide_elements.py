@@ -16,7 +16,7 @@ import numpy as np
 from . import spec
 from .arith import sum_and_error
 from .carrier import source_of
-from .fast import has_feature
+from .fast import has_feature, odd_sum
 from .jit import bits_float, float_bits, kernel, lowered
 from .rounding import target_of
 from .spec import Source, Target
@@ -93,11 +93,7 @@ def fma(x, y, z):
     whole, least = product(x, y)
     near, rest = sum_and_error(z, least)
     total, far = sum_and_error(whole, near)
-    error, lost = sum_and_error((total - s) + far, rest)
-    bits = float_bits(error)
-    inward = (lost > 0.0) == (error < 0.0)
-    step = np.int64(1) - np.int64(2) * np.int64(inward)
-    return s, bits_float(bits + step * np.int64((lost != 0.0) & ((bits & 1) == 0)), 1.0), 1.0
+    return s, odd_sum((total - s) + far, rest), 1.0
 
 
 HAS_FUSED = has_feature("fma")

@@ -10,20 +10,7 @@ from . import jit
 from .carrier import is_signalling, source_of
 from .jit import kernel, leading_zeros
 from .rounding import target_of
-from .wide import (
-    FINITE,
-    INFINITE,
-    LOW_HALF,
-    NOT_A_NUMBER,
-    ONE,
-    ZERO,
-    finite,
-    product,
-    raised_bits,
-    rounded,
-    special,
-    unpacked,
-)
+from .wide import FINITE, LOW_HALF, NOT_A_NUMBER, ONE, ZERO, finite, product, raised_bits, rounded, summed, unpacked
 
 DIGIT, DIGIT_MASK = 32, np.int64(0xFFFFFFFF)
 LOWEST = 2304
@@ -97,33 +84,28 @@ def _sums(a, b, c, paired, codes, flags, changed, integers, floats, random, widt
     for at in range(first, last):
         column = at % columns
         row = column if paired else at // columns
-        number, signals, invalid, positive, negative = True, False, False, False, False
+        number, signals, invalid, total = True, False, False, finite(False, 0, ZERO, ZERO)
         digits[:] = 0
         for k in range(a.shape[1] + 1):
             if k == a.shape[1]:
-                code = c[at]
-                x = unpacked(code, source)
-                number = number and x[0] != NOT_A_NUMBER
-                changed[at] = positive or negative or carry(digits) >= 0
+                code = other = c[at]
+                x = y = z = unpacked(code, source)
+                changed[at] = total[0] != FINITE or carry(digits) >= 0
             else:
                 code, other = a[row, k], b[column, k]
                 y, z = unpacked(code, source), unpacked(other, source)
                 x = product(y, z, target)
-                number = number and y[0] != NOT_A_NUMBER and z[0] != NOT_A_NUMBER
-                signals = signals or is_signalling(code, source) or is_signalling(other, source)
-                invalid = invalid or (x[0] == NOT_A_NUMBER and y[0] != NOT_A_NUMBER and z[0] != NOT_A_NUMBER)
-            if x[0] == INFINITE:
-                positive, negative = positive or not x[1], negative or x[1]
-            elif x[0] == FINITE and x[3] != ZERO:
+            known = y[0] != NOT_A_NUMBER and z[0] != NOT_A_NUMBER
+            number, invalid = number and known, invalid or (known and x[0] == NOT_A_NUMBER)
+            signals = signals or is_signalling(code, source) or is_signalling(other, source)
+            if x[0] != FINITE:
+                total = summed(total, x, target)
+            elif x[3] != ZERO:
                 meet(digits, x)
-        if not number or invalid or (positive and negative):
-            x = special(NOT_A_NUMBER, False)
-        elif positive or negative:
-            x = special(INFINITE, negative)
-        else:
-            x = taken(digits, target.downward != 0)
-        codes[at], raised = rounded(x, random[at] if width > 0 else ZERO, np.int64(width), target)
-        if x[0] == NOT_A_NUMBER:
+        if total[0] == FINITE:
+            total = taken(digits, target.downward != 0)
+        codes[at], raised = rounded(total, random[at] if width > 0 else ZERO, np.int64(width), target)
+        if total[0] == NOT_A_NUMBER:
             raised |= target.invalid if number or signals else (target.product_invalid if invalid else target.none)
             raised |= target.none if number else target.any_nan_signals
         flags[at] = raised

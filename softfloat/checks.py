@@ -15,6 +15,7 @@ __all__ = [
     "check_kind",
     "check_real",
     "check_seed",
+    "check_shapes",
     "check_switch",
     "check_whole",
     "is_integer",
@@ -102,3 +103,19 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...], optional: b
         kinds = kind if isinstance(kind, tuple) else (kind,)
         accepted = " or ".join(x.__name__ for x in kinds) + (" or None" if optional else "")
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
+
+
+def check_shapes(a: tuple[int, ...], b: tuple[int, ...], matrices: bool) -> tuple[int, ...]:
+    """What two shapes broadcast to in front of a product's own axes: (..., k) and (..., k), or of matrices (..., m, k) and (..., k, n).
+
+    One axis alone is a vector, of matrices too.
+    """
+    own = 2 if matrices else 1
+    try:
+        outer = np.broadcast_shapes(a[:-own], b[:-own])
+    except ValueError:
+        outer = None
+    if outer is None or not (a and b) or a[-1] != b[-min(own, len(b))]:
+        accepted = "(..., m, k) and (..., k, n)" if matrices else "(..., k) and (..., k)"
+        raise ValueError(f"shapes do not fit: a {a}, b {b}; accepted: {accepted} that broadcast")
+    return outer

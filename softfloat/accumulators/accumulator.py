@@ -670,14 +670,19 @@ Make = TypeVar("Make", bound=Callable[..., "Accumulator"])
 
 def preset(make: Make) -> Make:
     """A decorator: the function is that of a row of `PRESET_ROWS` under its own name, and what it makes, a value, is kept."""
-    row, kept = PRESET_ROWS[make.__name__], lru_cache(maxsize=256, typed=True)(make)
+    row = PRESET_ROWS[make.__name__]
+
+    def sourced(*arguments: Any, **settings: Any) -> Accumulator:
+        return make(*arguments, **settings).replace(source=row.source)
+
+    kept = lru_cache(maxsize=256, typed=True)(sourced)
 
     @wraps(make)
     def made(*arguments: Any, **settings: Any) -> Accumulator:
         try:
             return kept(*arguments, **settings)
         except TypeError:  # of no kind that is kept, or refused: then again, saying why
-            return make(*arguments, **settings)
+            return sourced(*arguments, **settings)
 
     PRESETS[row.name] = Preset(made, row.example, row.meaning, row.source, row.standing, row.parameters)
     return cast(Make, made)

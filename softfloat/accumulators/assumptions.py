@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.accumulators.accumulator import Accumulator, Reduction, Stage, preset
 from softfloat.accumulators.roster import ARRAYS
 from softfloat.checks import check_choice, check_kind, check_whole
 from softfloat.formats import Format, check_format
@@ -51,7 +51,6 @@ def systolic(
         reduction=(Reduction(stage),) if depth else (),
         daz=flush,
         note="assumption: the order, the roundings and the treatment of subnormals",
-        source=PRESETS["systolic"].source,
     )
 
 
@@ -61,7 +60,6 @@ def _unit(name: str, input: Format | str) -> Accumulator:
     return systolic(fmt, flush=array.flush).replace(
         name=f"{name}({fmt.name!r})",
         note=f"assumption: a column of fused multiply-adds. Known: {array.words}",
-        source=PRESETS[name].source,
     )
 
 

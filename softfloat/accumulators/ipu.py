@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.accumulators.accumulator import Accumulator, Reduction, Stage, preset
 from softfloat.checks import check_choice, check_kind, check_switch, check_whole
 from softfloat.environments import as_rounding
 from softfloat.formats import ROSTER, Format, check_format, float16, float32
@@ -204,7 +204,6 @@ def _ipu(
         channel_group=path.group if unit == "amp" else path.block,
         result=out,
         note=DOCUMENTED,
-        source=PRESETS[unit].source,
     )
 
 

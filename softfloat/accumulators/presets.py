@@ -5,7 +5,6 @@ from __future__ import annotations
 from softfloat.accumulators.accumulator import (
     ALL,
     COMPENSATIONS,
-    PRESETS,
     Accumulator,
     FixedPoint,
     Reduction,
@@ -28,16 +27,14 @@ def fma(fmt: Format | str) -> Accumulator:
     "fma('bfloat16'): one product at a time, each to bfloat16; c and partials bfloat16"
     """
     fmt = check_format(fmt, "fmt", wide=True)
-    return Accumulator(name=f"fma({fmt.name!r})", running=Stage(fmt), source=PRESETS["fma"].source)
+    return Accumulator(name=f"fma({fmt.name!r})", running=Stage(fmt))
 
 
 @preset
 def mul_add(fmt: Format | str) -> Accumulator:
     """Each product rounded to `fmt`, then each sum."""
     fmt = check_format(fmt, "fmt", wide=True)
-    return Accumulator(
-        name=f"mul_add({fmt.name!r})", product=Stage(fmt), running=Stage(fmt), source=PRESETS["mul_add"].source
-    )
+    return Accumulator(name=f"mul_add({fmt.name!r})", product=Stage(fmt), running=Stage(fmt))
 
 
 @preset
@@ -63,7 +60,6 @@ def compensated(fmt: Format | str, method: str = "kahan") -> Accumulator:
         product=Stage(fmt),
         running=Stage(fmt),
         compensation=method,
-        source=PRESETS["compensated"].source,
     )
 
 
@@ -97,7 +93,6 @@ def fixed_point(
         name=f"fixed_point({', '.join([str(bits), str(last), *shown])})",
         running=Stage(out),
         fixed=register,
-        source=PRESETS["fixed_point"].source,
     )
 
 
@@ -105,7 +100,7 @@ def fixed_point(
 def exact(fmt: Format | str) -> Accumulator:
     """The exact sum of all products and c, rounded once to `fmt` (Kulisch's long accumulator)."""
     fmt = check_format(fmt, "fmt", wide=True)
-    return Accumulator(name=f"exact({fmt.name!r})", block=ALL, running=Stage(fmt), source=PRESETS["exact"].source)
+    return Accumulator(name=f"exact({fmt.name!r})", block=ALL, running=Stage(fmt))
 
 
 @preset
@@ -117,7 +112,6 @@ def pairwise(fmt: Format | str) -> Accumulator:
         product=Stage(fmt),
         running=Stage(fmt),
         tree=True,
-        source=PRESETS["pairwise"].source,
     )
 
 
@@ -156,7 +150,6 @@ def chunked(
         segment=length,
         reduction=(Reduction(Stage(outer), scaling=scaling),),
         result="partials",
-        source=PRESETS["chunked"].source,
     )
 
 
@@ -189,5 +182,4 @@ def vdpbf16ps() -> Accumulator:
         order=(1, 0),
         daz=True,
         nan="x86_fma3",
-        source=PRESETS["vdpbf16ps"].source,
     )

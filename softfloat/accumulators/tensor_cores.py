@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Reduction, Stage, preset
+from softfloat.accumulators.accumulator import Accumulator, Alignment, Reduction, Stage, preset
 from softfloat.checks import check_choice, check_integer, check_kind
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
 from softfloat.kernels.spec import Overflow, Rounding
@@ -158,7 +158,6 @@ def tensor_core(
         "alignment": Alignment(unit.fraction_bits, zeros=zero_exponent, least=floor),
         "positive_zeros": positive_zeros,
         "note": unit.note,
-        "source": PRESETS["tensor_core"].source,
     }
     cut: dict[str, Any] = {
         "rounding": Rounding.TOWARD_ZERO,
@@ -216,7 +215,6 @@ def _block_scaled(
         daz=False,
         nan="nvidia",
         note="from a published model, not from measured rows",
-        source=PRESETS["tensor_core"].source,
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Reduction, Stage, preset
+from softfloat.accumulators.accumulator import Accumulator, Reduction, Stage, preset
 from softfloat.accumulators.tensor_cores import E4M3, E5M2, tensor_core
 from softfloat.checks import check_choice, check_whole
 from softfloat.environments import Overflow, Rounding
@@ -103,6 +103,4 @@ def torch_mm(
     elif operation == "addmm":
         how = core.replace(segments=1, reduction=(Reduction(added, sections=1, store=rounded), Reduction(rounded)))
     told = f", k={k}, split={split}" if split > 1 else ""
-    return how.replace(
-        name=f"torch_mm({operation!r}, input={fmt.name!r}{told})", result=result, source=PRESETS["torch_mm"].source
-    )
+    return how.replace(name=f"torch_mm({operation!r}, input={fmt.name!r}{told})", result=result)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from softfloat.accumulators.accumulator import PRESETS, Accumulator, Alignment, Reduction, Stage, preset
+from softfloat.accumulators.accumulator import Accumulator, Alignment, Reduction, Stage, preset
 from softfloat.accumulators.roster import MODES
 from softfloat.checks import check_choice, check_kind, check_whole
 from softfloat.formats import ROSTER, Format, bfloat16, check_format, float16, float32, tfloat32
@@ -83,7 +83,6 @@ def rvbna(n: int, input: Format | str = "bfloat16") -> Accumulator:
         alignment=Alignment(bits, Rounding.TO_ODD, includes_addend=False),
         daz=False,
         nan="riscv",
-        source=PRESETS["rvbna"].source,
     )
 
 
@@ -103,7 +102,6 @@ def zvfbfwma(input: Format | str = "bfloat16") -> Accumulator:
         running=Stage(float32, daz=False, ftz=False, tininess=Tininess.AFTER),
         daz=False,
         nan="riscv",
-        source=PRESETS["zvfbfwma"].source,
     )
 
 
@@ -156,7 +154,6 @@ def amx(input: Format | str, tile: int | None = None) -> Accumulator:
         daz=fmt == bfloat16,
         nan="canonical",
         note="tininess after rounding, as measured for VDPBF16PS; subnormals of half and e5m2 kept",
-        source=PRESETS["amx"].source,
     )
 
 
@@ -171,7 +168,6 @@ def vdpphps() -> Accumulator:
         daz=False,
         nan="x86_fma3",
         note="tininess after rounding, as measured for VDPBF16PS",
-        source=PRESETS["vdpphps"].source,
     )
 
 
@@ -223,7 +219,7 @@ def _bfdot(name: str, ebf: bool, rounding: Rounding | str) -> Accumulator:
         )  # fmt: skip
         return Accumulator(
             name=f"{name}()", inputs=(bfloat16,), running=odd, product=odd, block=2, tree=True, daz=True,
-            nan="canonical", source=PRESETS[name].source,
+            nan="canonical",
         )  # fmt: skip
     stage = Stage(float32, mode, Overflow.INFINITY, daz=False, ftz=False, tininess=Tininess.BEFORE)
     return Accumulator(
@@ -235,7 +231,6 @@ def _bfdot(name: str, ebf: bool, rounding: Rounding | str) -> Accumulator:
         keeps_zero_sign=True,
         daz=False,
         nan="canonical",
-        source=PRESETS[name].source,
     )
 
 
@@ -246,7 +241,6 @@ def arm_bfmlal() -> Accumulator:
         name="arm_bfmlal()",
         inputs=(bfloat16,),
         running=Stage(float32, tininess=Tininess.BEFORE),
-        source=PRESETS["arm_bfmlal"].source,
     )
 
 
@@ -274,7 +268,6 @@ def arm_fdot(fz16: bool = False) -> Accumulator:
         block_sum=stage,
         keeps_zero_sign=True,
         daz=fz16,
-        source=PRESETS["arm_fdot"].source,
     )
 
 
@@ -314,7 +307,6 @@ def arm_fmmla(input: Format | str = "float16", fz16: bool = False) -> Accumulato
         leaf=2 if half else 1,
         keeps_zero_sign=half,
         daz=fz16 if half else None,
-        source=PRESETS["arm_fmmla"].source,
     )
 
 
@@ -364,7 +356,6 @@ def arm_fp8dot(ways: int, output: Format | str = "float32", lscale: int = 0, sat
         keeps_zero_sign=ways > 1,
         daz=False,
         nan="canonical",
-        source=PRESETS["arm_fp8dot"].source,
     )
 
 
@@ -439,7 +430,6 @@ def amd_mfma(arch: str, input: Format | str) -> Accumulator:
         daz=False,
         nan="canonical",
         note="from a published model, not from measured rows",
-        source=PRESETS["amd_mfma"].source,
     )
     if row.how == "pairs":
         stage = NEAREST

@@ -14,7 +14,7 @@ from softfloat.formats import Format
 
 __all__ = ["array_text", "decimals", "shortest"]
 
-MOST_DIGITS = 9  # identify every number of 24 bits of precision
+MOST_DIGITS = 9  # identify every number of 24 bits of precision; wide formats may need more
 FEW_DIGITS = 3  # are read at a glance, whatever the format
 LEAST_PLAIN = 1e-4  # NumPy writes smaller numbers with exponents, and so are they here
 
@@ -29,10 +29,10 @@ def shortest(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:
     flat = np.asarray(codes).reshape(-1)
     values = np.asarray(bits.decode(flat, fmt))
     result = values.copy()
-    digits = max(FEW_DIGITS, 1 + math.ceil(fmt.p * math.log10(2)))
-    brief = [markup.is_written_out(x) or float(f"{x:.{digits}g}") == x for x in values.tolist()]
+    enough = max(FEW_DIGITS, 1 + math.ceil(fmt.p * math.log10(2)))
+    brief = [markup.is_written_out(x) or float(f"{x:.{enough}g}") == x for x in values.tolist()]
     left = np.flatnonzero(np.isfinite(values) & ~np.array(brief, bool))
-    for digits in range(1, MOST_DIGITS + 1):
+    for digits in range(1, max(enough, MOST_DIGITS) + 1):
         if not left.size:
             break
         for rounding in (decimal.ROUND_HALF_EVEN, decimal.ROUND_FLOOR, decimal.ROUND_CEILING):
@@ -50,7 +50,8 @@ def array_text(
     """`numpy.array2string`, but without exponents where all digits have room, however far apart the numbers are."""
     places = np.get_printoptions()["precision"] if precision is None else precision
     some = numbers[np.isfinite(numbers) & (numbers != 0)]
-    plain = (abs(some) >= LEAST_PLAIN) & (abs(some) < markup.LEAST_LARGE) & (np.round(some, places) == some)
+    with np.errstate(over="ignore"):  # in `round`, of the largest numbers of wide formats
+        plain = (abs(some) >= LEAST_PLAIN) & (abs(some) < markup.LEAST_LARGE) & (np.round(some, places) == some)
     with np.printoptions(suppress=np.get_printoptions()["suppress"] or bool(plain.all())):
         return np.array2string(numbers, max_line_width, precision, *more, **options)
 

@@ -193,38 +193,6 @@ def _or_nan(found: SoftArray, ordered: SoftArray) -> Codes:
     return np.where(bits.isnan(last, found.format), last, found.codes)
 
 
-@implements(np.quantile)
-def quantile(
-    a: SoftArray,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """The element at a share q of the way from the least to the greatest; between two, each step from one to the other is rounded."""
-    return _quantiles(a, q, Fraction(1), axis, out, method, keepdims, weights, "quantile")
-
-
-@implements(np.percentile)
-def percentile(
-    a: SoftArray,
-    q: Any,
-    axis: Any = None,
-    out: Any = None,
-    overwrite_input: bool = False,
-    method: str = "linear",
-    keepdims: Any = False,
-    *,
-    weights: Any = None,
-) -> Any:
-    """As `quantile`, of hundredths."""
-    return _quantiles(a, q, Fraction(1, 100), axis, out, method, keepdims, weights, "percentile")
-
-
 PLACES: dict[str, Callable[[Fraction], Fraction]] = {
     "linear": lambda place: place,
     "lower": lambda place: Fraction(math.floor(place)),
@@ -235,38 +203,61 @@ PLACES: dict[str, Callable[[Fraction], Fraction]] = {
 """Where each method of quantiles looks instead of between two elements."""
 
 
-def _quantiles(
-    a: SoftArray, q: Any, unit: Fraction, axis: Any, out: Any, method: str, keepdims: Any, weights: Any, name: str
-) -> Any:
-    refuse(name, weights=weights)
-    if method not in PLACES:
-        raise TypeError(f"numpy.{name} of a SoftArray has no method={method!r}; accepted: {', '.join(PLACES)}")
-    shares = np.asarray(q.values if isinstance(q, SoftArray) else q, object)
-    codes, kept = laid_out(a.codes, axis)
-    last = codes.shape[-1] - 1
-    if last < 0:
-        raise ValueError(f"numpy.{name} of no elements")
-    ordered = sort(wrapped(codes, a.format))
-    places = []
-    for share in shares.reshape(-1):
-        place = Fraction(share) * unit * last
-        if not 0 <= place <= last:
-            raise ValueError(f"q of numpy.{name} must be 0 to {1 / unit}, got {share}")
-        places.append(PLACES[method](place))
-    found = []
-    for place in places:
-        below = math.floor(place)
-        weight = place - below
-        low, high = ordered[..., below], ordered[..., min(below + 1, last)]
-        if not weight:
-            between = low
-        elif weight < Fraction(1, 2):
-            between = low + (high - low) * weight
-        else:
-            between = high - (high - low) * (1 - weight)
-        found.append(_or_nan(between, ordered))
-    results = np.array(found, a.format.dtype).reshape(shares.shape + codes.shape[:-1])
-    return placed(restored(results, kept, keepdims, a.format, shares.ndim), out, name)
+def _quantiles(name: str, unit: Fraction, documentation: str) -> Handler:
+    """A function of sorted elements at shares of `unit` each."""
+
+    def quantiles(
+        a: SoftArray,
+        q: Any,
+        axis: Any = None,
+        out: Any = None,
+        overwrite_input: bool = False,
+        method: str = "linear",
+        keepdims: Any = False,
+        *,
+        weights: Any = None,
+    ) -> Any:
+        refuse(name, weights=weights)
+        if method not in PLACES:
+            raise TypeError(f"numpy.{name} of a SoftArray has no method={method!r}; accepted: {', '.join(PLACES)}")
+        shares = np.asarray(q.values if isinstance(q, SoftArray) else q, object)
+        codes, kept = laid_out(a.codes, axis)
+        last = codes.shape[-1] - 1
+        if last < 0:
+            raise ValueError(f"numpy.{name} of no elements")
+        ordered = sort(wrapped(codes, a.format))
+        places = []
+        for share in shares.reshape(-1):
+            place = Fraction(share) * unit * last
+            if not 0 <= place <= last:
+                raise ValueError(f"q of numpy.{name} must be 0 to {1 / unit}, got {share}")
+            places.append(PLACES[method](place))
+        found = []
+        for place in places:
+            below = math.floor(place)
+            weight = place - below
+            low, high = ordered[..., below], ordered[..., min(below + 1, last)]
+            if not weight:
+                between = low
+            elif weight < Fraction(1, 2):
+                between = low + (high - low) * weight
+            else:
+                between = high - (high - low) * (1 - weight)
+            found.append(_or_nan(between, ordered))
+        results = np.array(found, a.format.dtype).reshape(shares.shape + codes.shape[:-1])
+        return placed(restored(results, kept, keepdims, a.format, shares.ndim), out, name)
+
+    quantiles.__name__ = quantiles.__qualname__ = name
+    quantiles.__doc__ = documentation
+    return implements(getattr(np, name))(quantiles)
+
+
+quantile = _quantiles(
+    "quantile",
+    Fraction(1),
+    "The element at a share q of the way from the least to the greatest; between two, each step from one to the other is rounded.",
+)
+percentile = _quantiles("percentile", Fraction(1, 100), "As `quantile`, of hundredths.")
 
 
 # -- what is no NaN ----------------------------------------------------------------------------------------------------

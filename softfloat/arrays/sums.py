@@ -95,8 +95,8 @@ def quotient(x: Codes, count: int | Fraction, fmt: Format, name: str) -> Codes:
     values = np.asarray(bits.decode(x, fmt))
     finite = np.isfinite(values)
     values = np.where(finite, values, 1.0)
-    if count >= MOST or not isinstance(count, int):
-        exact = [Fraction(value) / count for value in values.reshape(-1).tolist()]
+    if fmt.wide or count >= MOST or not isinstance(count, int):  # float64 has no bits to spare beside wide formats
+        exact = [Fraction(value) / count if value else value for value in values.reshape(-1).tolist()]
         codes = np.reshape(evaluated(name, bits.encode, exact, fmt), x.shape)
     else:
         near = np.asarray(values / count)

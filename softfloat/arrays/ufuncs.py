@@ -11,6 +11,7 @@ from __future__ import annotations
 import operator
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -171,7 +172,9 @@ def _frexp(name: str, fmt: Format, x: Codes) -> Any:
     return _finite_only(name, fmt, x, mantissa), exponent
 
 
-FARTHEST = 900  # exponent: beyond every format, and still a normal float64
+FARTHEST = (
+    900  # exponent: beyond every format that is not wide, and still a normal float64; twice as far is beyond wide ones
+)
 
 
 def _ldexp(name: str, fmt: Format, x: Codes, shift: Any) -> Any:
@@ -182,7 +185,11 @@ def _ldexp(name: str, fmt: Format, x: Codes, shift: Any) -> Any:
     mantissa, exponent = np.frexp(np.asarray(bits.decode(x, fmt)))
     mantissa = np.where(np.isfinite(mantissa), mantissa, 0.5)
     power = np.clip(shift.astype(np.int64), -4 * FARTHEST, 4 * FARTHEST) + exponent
-    values = np.ldexp(mantissa, np.clip(power, -FARTHEST, FARTHEST))
+    values: Any = np.ldexp(mantissa, np.clip(power, -FARTHEST, FARTHEST))
+    if fmt.wide and np.any(np.abs(power) > FARTHEST):
+        rows = zip(*(v.reshape(-1).tolist() for v in np.broadcast_arrays(mantissa, power)), strict=True)
+        exact = [Fraction(m) * Fraction(2) ** max(min(n, 2 * FARTHEST), -2 * FARTHEST) if m else m for m, n in rows]
+        values = np.array(exact, object).reshape(values.shape)
     x = np.broadcast_to(x, values.shape)
     return _finite_only(name, fmt, x, values)
 

@@ -8,9 +8,9 @@ from typing import Any, Protocol
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.checks import is_integer
+from softfloat.checks import check_shapes, is_integer
 from softfloat.cuda import generated
-from softfloat.cuda.arrays import Arrays, Shape, library_of, refuse_host, shape_of, uploaded
+from softfloat.cuda.arrays import Arrays, Shape, library_of, refuse_host, uploaded
 from softfloat.cuda.compiling import simulated
 from softfloat.cuda.elementwise import address, kind_of, laid_out, launch, places, refuse
 from softfloat.cuda.plain import Layout, Sum, Turn, plain
@@ -178,13 +178,9 @@ def vecdot(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
     """`bits.vecdot` of codes on a GPU."""
     for name, x in (("a", a), ("b", b)):
         refuse_host(x, name)
-    arrays, shape = library_of([a, b, c]), shape_of({"a": a, "b": b})
-    shapes = tuple(a.shape), tuple(b.shape)
-    if not all(shapes) or shapes[0][-1] != shapes[1][-1]:
-        raise ValueError(
-            f"shapes do not fit: a {shapes[0]}, b {shapes[1]}; accepted: (..., k) and (..., k) that broadcast"
-        )
-    outer, length = shape[:-1], shape[-1]
+    arrays, outer = library_of([a, b, c]), check_shapes(tuple(a.shape), tuple(b.shape), matrices=False)
+    length = a.shape[-1]
+    shape = (*outer, length)
     planned = _begun(contraction, length, c is not None)
     with arrays.current():
         first, second = contraction.formats
@@ -218,15 +214,7 @@ def matmul(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
     if not left or not right:
         raise ValueError(f"a and b must not be scalars, got shapes {left} and {right}")
     rows, columns = (1, *left)[-2], right[-1] if len(right) > 1 else 1
-    length = left[-1]
-    try:
-        batch = np.broadcast_shapes(left[:-2], right[:-2])
-    except ValueError:
-        batch = (-1,)
-    if length != right[-2 if len(right) > 1 else 0] or batch == (-1,):
-        raise ValueError(
-            f"shapes do not fit: a {left}, b {right}; accepted: (..., m, k) and (..., k, n) that broadcast"
-        )
+    length, batch = left[-1], check_shapes(left, right, matrices=True)
     shape = (*batch, *((rows,) if len(left) > 1 else ()), *((columns,) if len(right) > 1 else ()))
     planned = _begun(contraction, length, c is not None)
     with arrays.current():

@@ -33,29 +33,27 @@ __all__ = ["amd_mfma", "amx", "arm_bfdot", "arm_fdot", "arm_fmmla", "arm_fp8dot"
 # -- x86 -------------------------------------------------------------------------------------------------------------
 
 
-def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
-    """VDPBF16PS: of each pair the second product first; DAZ, fused multiply-add to nearest even, flush."""
-    fixed = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
-    fixed |= {"tininess": Tininess.AFTER}
-    output, lane = Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, fixed)
-    total = output.start(c, lane)
-    for low, high in groups(output.terms(a, b, fmts, lane), 2):
-        total = output.fuse(lane, high, total)
-        total = output.fuse(lane, low, total)
-    return output.deliver(total)
-
-
 LANE = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "daz": True, "ftz": True}
 LANE |= {"tininess": Tininess.AFTER}
 
 
-def vdpphps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
-    """VDPPHPS: as `vdpbf16ps`, but subnormal halves are numbers."""
+def _in_pairs(a: Codes, b: Codes, fmts: Pair, c: int | None, options: dict[str, Any], daz: bool) -> Result:
+    """Of each pair the second product first: fused multiply-adds, flushed. `daz`: so are the operands."""
     output, lane = Output(options, nan="x86_fma3"), Site(RUNNING, SINGLE, LANE)
     total = output.start(c, lane)
-    for low, high in groups(output.terms(a, b, fmts, False), 2):
+    for low, high in groups(output.terms(a, b, fmts, daz and lane), 2):
         total = output.fuse(lane, low, output.fuse(lane, high, total))
     return output.deliver(total)
+
+
+def vdpbf16ps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
+    """VDPBF16PS."""
+    return _in_pairs(a, b, fmts, c, options, daz=True)
+
+
+def vdpphps(a: Codes, b: Codes, fmts: Pair, c: int | None = None, **options: Any) -> Result:
+    """VDPPHPS: subnormal halves are numbers."""
+    return _in_pairs(a, b, fmts, c, options, daz=False)
 
 
 def amx(a: Codes, b: Codes, fmts: Pair, tile: int | None = None, c: int | None = None, **options: Any) -> Result:

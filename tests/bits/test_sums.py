@@ -720,7 +720,7 @@ def test_splits_are_summed_apart() -> None:
 def test_every_preset_says_what_it_does() -> None:
     for name, row in accumulators.PRESETS.items():
         made = eval(row.example, vars(accumulators))
-        assert made.source
+        assert made.source == row.source
         assert made.describe().startswith(made.name)
         assert eval(repr(made), vars(accumulators)) == made, name
         assert hash(made) == hash(made.replace())

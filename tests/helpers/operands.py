@@ -61,7 +61,7 @@ def operands(fmt: Format, count: int, arity: int, seed: int) -> list[np.ndarray]
         boundary = random.choice(edges(fmt), count)
         shift = random.integers(-3, 4, count)
         magnitude = np.clip((near & ~fmt.dtype.type(fmt.sign_bit)).astype(np.int64) + shift, 0, fmt.max_code)
-        close = (magnitude | random.choice([0, fmt.sign_bit], count)).astype(fmt.dtype)
+        close = magnitude.astype(fmt.dtype) | random.choice(np.array([0, fmt.sign_bit], fmt.dtype), count)
         kind = random.integers(0, 3, count)
         result.append(np.select([kind == 0, kind == 1], [boundary, close], mixed).astype(fmt.dtype))
     assert bits.isnan(result[0], fmt).shape == (count,)

@@ -24,6 +24,7 @@ from softfloat.bits.blocks.ways import (
 from softfloat.bits.numbers import convert, encode
 from softfloat.bits.sums.products import Contraction, check_accumulator, matmul, vecdot
 from softfloat.blocks import Fixed
+from softfloat.checks import check_shapes
 from softfloat.engine import Codes, Options
 from softfloat.engine.block_units import leading_power
 from softfloat.engine.problems import Blocks, Problem, Scales, Spread
@@ -210,13 +211,7 @@ def vecdot_blocks(
     OCP Microscaling Formats 1.0, 6.1 and 6.2; Microsoft MMA-Sim for NVIDIA's; DeepGEMM and TransformerEngine for `scaling`.
     """
     x, y = _operand(a, -1, "a"), _operand(b, -1, "b")
-    try:
-        shape = np.broadcast_shapes(x.codes.shape, y.codes.shape)
-    except ValueError:
-        shape = (-1,)
-    if shape == (-1,) or x.codes.shape[-1] != y.codes.shape[-1]:
-        raise ValueError(f"shapes do not fit: a {a.shape}, b {b.shape}; accepted: (..., k) and (..., k) that broadcast")
-    outer, length = shape[:-1], shape[-1]
+    outer, length = check_shapes(a.shape, b.shape, matrices=False), a.shape[-1]
     count = math.prod(outer)
 
     def flat(values: Codes) -> Codes:
@@ -261,14 +256,7 @@ def matmul_blocks(
     x, y = _operand(a, -1, "a"), _operand(b, -2, "b")
     if x.codes.ndim < 2 or y.codes.ndim < 2:
         raise ValueError(f"a and b must have two axes or more, got shapes {a.shape} and {b.shape}")
-    try:
-        batch = np.broadcast_shapes(x.codes.shape[:-2], y.codes.shape[:-2])
-    except ValueError:
-        batch = (-1,)
-    if batch == (-1,) or x.codes.shape[-1] != y.codes.shape[-2]:
-        raise ValueError(
-            f"shapes do not fit: a {a.shape}, b {b.shape}; accepted: (..., m, k) and (..., k, n) that broadcast"
-        )
+    batch = check_shapes(a.shape, b.shape, matrices=True)
     rows, length, columns = x.codes.shape[-2], x.codes.shape[-1], y.codes.shape[-1]
     grids = math.prod(batch)
 

@@ -48,20 +48,12 @@ def _exp10(x: float) -> float:
     return math.pow(10.0, x)
 
 
-def _logaddexp(a: float, b: float) -> float | None:
+def _log_of_sum(power: Callable[[float], float], unit: float, a: float, b: float) -> float | None:
     if a < b:
         a, b = b, a
-    more = math.log1p(math.exp(b - a))
+    more = math.log1p(power(b - a)) / unit
     value = a + more
     return value if abs(value) > CANCELLED * more else None  # what cancels leaves too few bits
-
-
-def _logaddexp2(a: float, b: float) -> float | None:
-    if a < b:
-        a, b = b, a
-    more = math.log1p(math.exp2(b - a)) / LN2
-    value = a + more
-    return value if abs(value) > CANCELLED * more else None
 
 
 EVALUATED: dict[str, Callable[..., float | None]] = {
@@ -74,8 +66,8 @@ EVALUATED: dict[str, Callable[..., float | None]] = {
     },
     **{name: partial(_periodic, getattr(math, name)) for name in ("sin", "cos", "tan")},
     "exp10": _exp10,
-    "logaddexp": _logaddexp,
-    "logaddexp2": _logaddexp2,
+    "logaddexp": partial(_log_of_sum, math.exp, 1.0),
+    "logaddexp2": partial(_log_of_sum, math.exp2, LN2),
 }
 """Name -> the function in float64; None where that is too imprecise, NaN of a NaN, and errors of `math` outside its domain."""
 POLES = 0.0, 1.0, -1.0

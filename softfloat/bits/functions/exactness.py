@@ -10,6 +10,7 @@ import numpy as np
 from softfloat.bits.functions.bounds import Exact, Floats
 
 FARTHEST = 1 << 14  # binades from 1: beyond, every format rounds alike
+HIGHEST_POWER_OF_TEN = 128  # more have an odd factor of more bits than are kept
 HIGHEST_POWER = 512  # of an odd number, it has more than 800 bits
 
 
@@ -89,9 +90,9 @@ def pow(x: Floats, y: Floats) -> Exact:
     return np.where(negative, -value, value), np.zeros_like(x), known
 
 
-def rational_power(x: Fraction, y: Fraction) -> Fraction | None:
+def rational_power(x: float, y: float) -> Fraction | None:
     """x^y if it is rational, and no power so high that an odd number has more bits than `values.decided` ever looks at."""
-    base, power = abs(x), y
+    base, power = Fraction(abs(x)), Fraction(y)
     while power.denominator > 1:
         roots = [math.isqrt(part) for part in base.as_integer_ratio()]
         if Fraction(roots[0] ** 2, roots[1] ** 2) != base:
@@ -103,3 +104,17 @@ def rational_power(x: Fraction, y: Fraction) -> Fraction | None:
         binades = (above.bit_length() - below.bit_length()) * int(power)
         return sign * Fraction(2) ** min(max(binades, -FARTHEST), FARTHEST)
     return sign * base ** int(power) if abs(power) <= HIGHEST_POWER else None
+
+
+def rational_power_of_ten(x: float) -> Fraction | None:
+    """10^x, if that is an integer of few enough bits."""
+    return Fraction(10) ** int(x) if x.is_integer() and 0.0 <= x <= HIGHEST_POWER_OF_TEN else None
+
+
+def rational_root(x: float) -> Fraction | None:
+    """The cube root of a perfect cube."""
+    fraction, exponent = math.frexp(x)
+    shift = (exponent - 53) % 3
+    cube = int(fraction * 2.0 ** (53 + shift))
+    root = round(math.cbrt(cube))
+    return root * Fraction(2) ** ((exponent - 53 - shift) // 3) if root**3 == cube else None

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from fractions import Fraction
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -20,15 +22,26 @@ class Function(NamedTuple):
     precise: Callable[..., precise.Number]
     exact: Callable[..., bounds.Exact] = exactness.never
     symmetric: bool = False  # of two operands, the greater comes first to `precise`
+    rational: Callable[..., Fraction | None] | None = (
+        None  # the exact value of one row of operands, where `exact` has not all of them
+    )
 
 
 LN2, LN10 = math.log(2.0), math.log(10.0)
 
 FUNCTIONS = {
     "exp": Function(bounds.from_one(np.exp, bounds.FAR, 1.0), precise.named("mpf_exp")),
-    "exp2": Function(bounds.from_one(np.exp2, 520.0, LN2), precise.exp("mpf_ln2"), exactness.exp2),
+    "exp2": Function(
+        bounds.from_one(np.exp2, 520.0, LN2),
+        precise.exp("mpf_ln2"),
+        exactness.exp2,
+        rational=partial(exactness.rational_power, 2.0),
+    ),
     "exp10": Function(
-        bounds.from_one(lambda x: np.power(10.0, x), 160.0, LN10), precise.exp("mpf_ln10"), exactness.exp10
+        bounds.from_one(lambda x: np.power(10.0, x), 160.0, LN10),
+        precise.exp("mpf_ln10"),
+        exactness.exp10,
+        rational=exactness.rational_power_of_ten,
     ),
     "expm1": Function(bounds.expm1, precise.expm1),
     "log": Function(bounds.library(np.log), precise.named("mpf_log")),
@@ -47,10 +60,10 @@ FUNCTIONS = {
     "asinh": Function(bounds.odd(bounds.library(np.arcsinh), -1 / 6), precise.named("mpf_asinh")),
     "acosh": Function(bounds.library(np.arccosh), precise.named("mpf_acosh")),
     "atanh": Function(bounds.odd(bounds.library(np.arctanh), 1 / 3), precise.named("mpf_atanh")),
-    "cbrt": Function(bounds.library(np.cbrt), precise.cbrt, exactness.cbrt),
+    "cbrt": Function(bounds.library(np.cbrt), precise.cbrt, exactness.cbrt, rational=exactness.rational_root),
     "degrees": Function(bounds.library(lambda x: x * (180.0 / math.pi)), precise.degrees),
     "radians": Function(bounds.library(lambda x: x * (math.pi / 180.0)), precise.radians),
-    "pow": Function(bounds.pow, precise.pow, exactness.pow),
+    "pow": Function(bounds.pow, precise.pow, exactness.pow, rational=exactness.rational_power),
     "atan2": Function(bounds.atan2, precise.atan2),
     "logaddexp": Function(bounds.log_of_sum(np.exp, 1.0), precise.log_of_sum(""), symmetric=True),
     "logaddexp2": Function(

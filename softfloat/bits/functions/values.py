@@ -11,7 +11,6 @@ from functools import lru_cache
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.functions import exactness
 from softfloat.bits.functions.bounds import Floats
 from softfloat.bits.functions.precise import Number, libmp
 from softfloat.bits.functions.table import FUNCTIONS, Function
@@ -24,6 +23,7 @@ __all__ = [
     "KEPT_IN_TABLES",
     "carrier_numbers",
     "decided",
+    "fraction_of",
     "mpmath_lock",
     "table_of",
     "tabulated",
@@ -36,6 +36,7 @@ KEPT_IN_TABLES = 42  # of those in tables, for stochastic rounding, too: the lib
 KEPT_LACKING = 128  # of those whose side is open: any threshold has at most 76
 NEXT_TO_NOTHING = 2.0**-200  # beside 1: far below the last of those bits, and not so far that mpmath would not reach it
 GUARD = 30  # bits in which a value of mpmath may be wrong: far more than any of its functions loses
+APART = 1 << 12  # between operands whose powers add up to next to nothing more than the greater one
 mpmath_lock = threading.Lock()  # mpmath keeps constants in caches that two threads must not fill at once
 
 
@@ -68,9 +69,8 @@ def _decided_float(precise: Callable[..., Number], operands: tuple[float, ...], 
 
 def _lacking(function: Function, operands: tuple[float, ...], value: float) -> float:
     """What a cut value lacks, rounded to odd: the exact value is on the same side of any threshold as the sum of both."""
-    exact = _exact_fraction(function, operands)
-    if exact is None:
-        exact = _next_to(function, operands)
+    bounds = function.bounds(*(np.array([x]) for x in operands))
+    exact = fraction_of(function, operands, *(float(x[0]) for x in bounds))
     if exact is None:
         if function.symmetric:
             operands = max(operands), min(operands)
@@ -79,24 +79,22 @@ def _lacking(function: Function, operands: tuple[float, ...], value: float) -> f
     return engine.odd_float(exact - Fraction(value))
 
 
-def _next_to(function: Function, operands: tuple[float, ...]) -> Fraction | None:
-    """Of a value that is a number and next to nothing, one on the same side of that number: all digits between them are alike."""
-    near, more, error = (float(x[0]) for x in function.bounds(*(np.array([x]) for x in operands)))
-    if not error < abs(more) < abs(near) * NEXT_TO_NOTHING:
-        return None
-    return Fraction(near) + Fraction(math.copysign(near, more)) * Fraction(NEXT_TO_NOTHING)
+def fraction_of(
+    function: Function, operands: tuple[float, ...], near: float, more: float, error: float
+) -> Fraction | None:
+    """The value at finite operands, if it is rational, and of few enough bits to matter; or where it is a number and next to nothing.
 
-
-def _exact_fraction(function: Function, operands: tuple[float, ...]) -> Fraction | None:
-    """The exact value, if it is known: all that are rational."""
-    near, more, known = function.exact(*(np.array([x]) for x in operands))
-    if known[0]:
-        return Fraction(float(near[0])) + Fraction(float(more[0]))
-    if function is FUNCTIONS["pow"]:
-        return exactness.rational_power(*map(Fraction, operands))
-    if function is FUNCTIONS["exp10"] and operands[0].is_integer():
-        return Fraction(10) ** int(operands[0])
-    return None
+    Then it is one on the same side of that number: all digits between them are alike.
+    """
+    if function.rational is not None:
+        found = function.rational(*operands)
+    else:
+        exact, rest, known = (x[0] for x in function.exact(*(np.array([x]) for x in operands)))
+        found = Fraction(float(exact)) + Fraction(float(rest)) if known else None
+    apart = function.symmetric and near != 0.0 and abs(operands[0] - operands[1]) > APART
+    if found is None and (apart or error < abs(more) < abs(near) * NEXT_TO_NOTHING):
+        return Fraction(near) + Fraction(math.copysign(near, more)) * Fraction(NEXT_TO_NOTHING)
+    return found
 
 
 @lru_cache(maxsize=64)

@@ -8,11 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from softfloat import engine
-from softfloat.bits.functions import exactness
 from softfloat.bits.functions.bounds import Bounds, Floats
 from softfloat.bits.functions.precise import libmp
 from softfloat.bits.functions.table import FUNCTIONS, Function
-from softfloat.bits.functions.values import NEXT_TO_NOTHING, decided, mpmath_lock
+from softfloat.bits.functions.values import decided, fraction_of, mpmath_lock
 from softfloat.bits.numbers import Word, exact_word
 from softfloat.engine import Codes, Draw, Job, Work, elementwise
 from softfloat.formats import Format, float64
@@ -21,7 +20,6 @@ from softfloat.kernels.spec import INVALID
 __all__ = ["WIDE_FUNCTIONS", "work"]
 
 KEPT = 128  # bits of values, the last one sticky: what the wide loops round
-APART = 1 << 12  # between operands whose powers add up to next to nothing more than the greater one
 FARTHEST = 1 << 14  # binades from 1: further than any format and its random bits
 
 
@@ -30,29 +28,15 @@ def _hypot_bounds(x: Floats, y: Floats) -> Bounds:
     return near, np.zeros_like(near), np.where(np.isfinite(near), near, 0.0)
 
 
-WIDE_FUNCTIONS = {**FUNCTIONS, "hypot": Function(_hypot_bounds, lambda *_: ())}
+def _root_of_squares(x: float, y: float) -> Fraction:
+    """The length of (x, y) to more bits than are kept, the last one sticky."""
+    unit = Fraction(float64.smallest_subnormal)
+    square = int(Fraction(x) / unit) ** 2 + int(Fraction(y) / unit) ** 2 << 2 * KEPT
+    root = math.isqrt(square)
+    return Fraction(2 * root + (root * root != square)) * unit / (2 << KEPT)
 
 
-def _rational(name: str, function: Function, operands: tuple[float, ...]) -> Fraction | None:
-    """The value at finite operands, if it is rational, and of few enough bits to matter."""
-    x, y = (*operands, 0.0)[:2]
-    if name == "hypot":
-        unit = Fraction(float64.smallest_subnormal)
-        square = int(Fraction(x) / unit) ** 2 + int(Fraction(y) / unit) ** 2 << 2 * KEPT
-        root = math.isqrt(square)
-        return Fraction(2 * root + (root * root != square)) * unit / (2 << KEPT)
-    if name in ("exp2", "pow"):
-        return exactness.rational_power(*map(Fraction, (2.0, *operands)[-2:]))
-    if name == "exp10":
-        return Fraction(10) ** int(x) if x.is_integer() and 0.0 <= x <= KEPT else None
-    if name == "cbrt":
-        fraction, exponent = math.frexp(x)
-        shift = (exponent - 53) % 3
-        cube = int(fraction * 2.0 ** (53 + shift))
-        root = round(math.cbrt(cube))
-        return root * Fraction(2) ** ((exponent - 53 - shift) // 3) if root**3 == cube else None
-    near, more, known = function.exact(*(np.array([x]) for x in operands))
-    return Fraction(float(near[0])) + Fraction(float(more[0])) if known[0] else None
+WIDE_FUNCTIONS = {**FUNCTIONS, "hypot": Function(_hypot_bounds, lambda *_: (), rational=_root_of_squares)}
 
 
 def _word(name: str, function: Function, operands: tuple[float, ...], near: float, more: float, error: float) -> Word:
@@ -66,10 +50,7 @@ def _word(name: str, function: Function, operands: tuple[float, ...], near: floa
         with mpmath_lock:  # quarters of pi: mpmath knows no signs of zeros
             sign, turn, exponent, _ = libmp().mpf_pi(KEPT)
         return exact_word((2 * Fraction(int(turn)) + 1) * Fraction(2) ** (exponent - 1) * round(near / math.pi * 4) / 4)
-    found = _rational(name, function, operands)
-    apart = function.symmetric and near != 0.0 and operands[0] - operands[1] > APART
-    if found is None and (apart or error < abs(more) < abs(near) * NEXT_TO_NOTHING):
-        found = Fraction(near) + Fraction(math.copysign(near, more)) * Fraction(NEXT_TO_NOTHING)
+    found = fraction_of(function, operands, near, more, error)
     if found is not None:
         return exact_word(found)
     with mpmath_lock:

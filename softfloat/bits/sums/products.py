@@ -12,7 +12,7 @@ import numpy as np
 
 from softfloat import engine
 from softfloat.accumulators import PRESETS, Accumulator
-from softfloat.checks import check_whole, is_integer, nearest
+from softfloat.checks import check_shapes, check_whole, is_integer, nearest
 from softfloat.engine import Call, Codes, Options, check_boolean, check_codes, small
 from softfloat.engine import segments as cutting
 from softfloat.engine.arguments import has_one, on_device
@@ -309,13 +309,8 @@ def vecdot(
     y = check_codes(b, contraction.formats[1], "b")
     if not x.ndim or not y.ndim:
         raise ValueError(f"a and b must have an axis to sum over, got shapes {x.shape} and {y.shape}")
-    try:
-        shape = np.broadcast_shapes(x.shape, y.shape)
-    except ValueError:
-        shape = (-1,)
-    if not shape or x.shape[-1] != y.shape[-1] or shape == (-1,):
-        raise ValueError(f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., k) and (..., k) that broadcast")
-    outer, length = shape[:-1], shape[-1]
+    outer, length = check_shapes(x.shape, y.shape, matrices=False), x.shape[-1]
+    shape = (*outer, length)
     contraction.only(length, c, out_format, "vecdot")
     addend = contraction.check_addend(c, outer)
     problems = _paired(np.broadcast_to(x, shape), np.broadcast_to(y, shape), addend)
@@ -371,16 +366,9 @@ def matmul(
     y = check_codes(b, contraction.formats[1], "b")
     if not x.ndim or not y.ndim:
         raise ValueError(f"a and b must not be scalars, got shapes {x.shape} and {y.shape}")
+    batch = check_shapes(x.shape, y.shape, matrices=True)
     left = x.reshape(1, -1) if x.ndim == 1 else x
     right = y.reshape(-1, 1) if y.ndim == 1 else y
-    try:
-        batch = np.broadcast_shapes(left.shape[:-2], right.shape[:-2])
-    except ValueError:
-        batch = (-1,)
-    if left.shape[-1] != right.shape[-2] or batch == (-1,):
-        raise ValueError(
-            f"shapes do not fit: a {x.shape}, b {y.shape}; accepted: (..., m, k) and (..., k, n) that broadcast"
-        )
     rows, length, columns = left.shape[-2], left.shape[-1], right.shape[-1]
     contraction.only(length, c, out_format, "matmul")
     shape = (*batch, *((rows,) if x.ndim > 1 else ()), *((columns,) if y.ndim > 1 else ()))
