@@ -21,6 +21,7 @@ from softfloat.scaling import (
     Operand,
     Product,
     Recipe,
+    Windowed,
     convolution_matrices,
     input_gradient_matrices,
     multiplied,
@@ -237,7 +238,16 @@ def multiply(task: Task, x: Any, y: Any, addend: Codes | None = None, use: str =
     names = ROLES[task.name][::-1] if task.exchanged else ROLES[task.name]
     sizes = (*x.shape[-2:], *y.shape[-1:])
     a, b = (
-        unit.quantised(np.ascontiguousarray(v), operand, axis, task.module, task.name, role, fmt, sizes)
+        unit.quantised(
+            v if isinstance(v, Windowed) else np.ascontiguousarray(v),
+            operand,
+            axis,
+            task.module,
+            task.name,
+            role,
+            fmt,
+            sizes,
+        )
         for v, operand, axis, role in ((x, how.first, -1, names[0]), (y, how.second, -2, names[1]))
     )
     accumulator = unit.chosen_accumulator(use, element_of(how.first, fmt)) or how.accumulator
@@ -283,17 +293,17 @@ class ScaledRunner(NamedTuple):
         addend = None
         if c is not None:
             addend = in_single(c, self.task.format)
-            addend = addend.reshape(len(made.first), 1, -1) if made.first.ndim == 3 else addend[None]
+            addend = addend.reshape(made.first.shape[0], 1, -1) if made.first.ndim == 3 else addend[None]
         found: Codes = made.finish(multiply(self.task, made.first, made.second, addend, "convolution"))
         return found
 
 
 def _matrices_of(function: Callable[..., Any], a: Any, b: Any, geometry: Geometry, *shape: Any) -> Matrices:
     if function is bits.conv2d:
-        return convolution_matrices(a, b, geometry)
+        return convolution_matrices(a, b, geometry, apart=True)
     if function is bits.conv2d_input_gradient:
-        return input_gradient_matrices(a, b, shape[0], geometry)
-    return weight_gradient_matrices(a, b, shape[0], geometry)
+        return input_gradient_matrices(a, b, shape[0], geometry, apart=True)
+    return weight_gradient_matrices(a, b, shape[0], geometry, apart=True)
 
 
 def _convolution(asked: Request, args: Sequence[Any]) -> Any:
