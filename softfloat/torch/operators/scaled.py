@@ -15,7 +15,7 @@ import torch
 from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.bits.sums.windows import Geometry
-from softfloat.formats import Format, bfloat16, float32
+from softfloat.formats import Format, float32
 from softfloat.scaling import (
     Matrices,
     Operand,
@@ -28,6 +28,7 @@ from softfloat.scaling import (
     swapped,
     weight_gradient_matrices,
 )
+from softfloat.scaling.tensors import widened
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, LOW, Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed, times_alpha, times_beta
@@ -51,7 +52,6 @@ BACKWARD = ("convolution_backward", "convolution_backward_overrideable")
 GROUPED = "_grouped_mm"
 SCALED = {*MATRICES, *CONVOLUTIONS, *BACKWARD, GROUPED}
 """Operators that recipes are for."""
-SIZE_BITS, INFINITE = np.uint16(0x7FFF), np.uint16(0x7F80)  # of bfloat16
 NODES = {"Mm", "Bmm", "Mv", "Addmm", "Baddbmm", "Addmv", "Addbmm", "GroupedMm"}
 """What autograd calls their nodes, without Backward0."""
 
@@ -195,17 +195,12 @@ def _product(asked: Request, a: torch.Tensor, b: torch.Tensor) -> Task | None:
 def numbers_of(tensor: torch.Tensor) -> Any:
     """A tensor's elements as float32, which holds them."""
     codes = codes_of(tensor)
-    fmt = FORMATS[tensor.dtype].format
-    if fmt == float32:
-        return codes.view(np.float32)
-    if fmt == bfloat16 and not (codes & SIZE_BITS > INFINITE).any():  # NaNs are made quiet
-        return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0]).view(np.float32)
+    return codes.view(np.float32) if tensor.dtype == torch.float32 else widened(codes, FORMATS[tensor.dtype].format)
 
 
 def in_single(codes: Codes, fmt: Format) -> Codes:
     """Codes of the tensors' format as codes of float32."""
-    return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0])
+    return widened(codes, fmt).view(np.uint32)
 
 
 def _remember(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> None:
