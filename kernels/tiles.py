@@ -91,6 +91,7 @@ def scaled_laid_out():
 
     def scaled_laid_out_loop(first, last, codes, scales, places, elements, of_scales, of_nothing, target, spans):
         size, products, wide, filled = target.shape[3], places[0], places[1], places[8]
+        down, across = np.uint64(places[2]), np.uint64(places[3])  # unsigned: no index is looked at for its sign
         values, powers = elements[0], elements[1]
         shared, lead = np.empty(size), np.empty(size)
         for panel in range(first, last):
@@ -98,28 +99,24 @@ def scaled_laid_out():
             least, greatest = spans[0, panel], spans[1, panel]
             start = panel * size
             count = min(size, wide - start)
-            for n in range(size):
-                least[n], greatest[n] = EVERY_MAGNITUDE, 0
+            least[:], greatest[:] = EVERY_MAGNITUDE, 0
             for top in range(0, products, places[6]):
                 for n in range(count):
                     scale = scales[top // places[6] * places[4] + (start + n) // places[7] * places[5]]
                     shared[n], lead[n] = of_scales[0, scale], of_scales[1, scale]
                 for k in range(top, min(top + places[6], products)):
-                    row, of_row = numbers[k], exponents[k]
-                    at = k * places[2] + start * places[3]
+                    at = np.uint64(k) * down + np.uint64(start) * across
                     for n in range(count):
-                        code = codes[at + n * places[3]]
-                        row[n] = values[code] * shared[n]
-                        of_row[n] = powers[code] * lead[n]
-                    for n in range(count, size):
-                        row[n], of_row[n] = 0.0, 0.0
-                    for n in range(size):
-                        magnitude = float_bits(row[n]) & np.int64(EVERY_MAGNITUDE)
+                        code = codes[at]
+                        at += across
+                        number = values[code] * shared[n]
+                        numbers[k, n], exponents[k, n] = number, powers[code] * lead[n]
+                        magnitude = float_bits(number) & np.int64(EVERY_MAGNITUDE)
                         greatest[n] = max(greatest[n], magnitude)
                         least[n] = min(least[n], magnitude if magnitude != 0 else np.int64(EVERY_MAGNITUDE))
+            numbers[products:], numbers[:products, count:], exponents[:products, count:] = 0.0, 0.0, 0.0
             for k in range(products, target.shape[2]):
                 for n in range(size):
-                    numbers[k, n] = 0.0
                     exponents[k, n] = of_nothing if (k < filled) & (n < count) else 0.0
 
     return jit.compiled(scaled_laid_out_loop)

@@ -1,4 +1,4 @@
-"""What frozen dataclasses need beyond `frozen`: fields settled as they are made, and hashes that are kept.
+"""What frozen dataclasses need beyond `frozen`: fields settled as they are made, hashes that are kept, an eye for themselves.
 
 Dataclasses that turn names into members, and leave defaults to be derived, settle them before anybody else has seen them.
 """
@@ -19,11 +19,15 @@ def settle(made: object, /, **values: Any) -> None:
 
 
 def hash_kept(kind: Kind) -> Kind:
-    """Class decorator: find an object's hash once, as caches ask for it at every call.
+    """Class decorator: find an object's hash once, as caches ask for it at every call, and know it as itself without a look at its fields.
 
-    It is left out of copies and pickles, as strings hash otherwise in another process.
+    The hash is left out of copies and pickles, as strings hash otherwise in another process.
     """
     found: Any = kind.__hash__
+    fields: Any = kind.__eq__
+
+    def same(self: Any, other: object) -> Any:
+        return self is other or fields(self, other)
 
     def kept(self: Any) -> int:
         try:
@@ -35,5 +39,5 @@ def hash_kept(kind: Kind) -> Kind:
     def state(self: Any) -> dict[str, Any]:
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
-    kind.__hash__, kind.__getstate__ = kept, state  # type: ignore[assignment]
+    kind.__eq__, kind.__hash__, kind.__getstate__ = same, kept, state  # type: ignore[assignment]
     return kind

@@ -71,7 +71,7 @@ INSIDE = {
     "products statistics | namespace ufuncs",
     "analysis": "bounds measures repetitions traces transformations | shadows",
     "linalg": "scalings steps | factors rotations | krylov numpys | refinement",
-    "scaling": "convolutions recipes | hadamard tables tensors | libraries products",
+    "scaling": "recipes | tables tensors | hadamard libraries | products | convolutions",
     "display": "drawing measures numbers orders summation | figures saving graphs inspection | blocks tables | block_exploration | "
     "exploration | pages | widgets",
     "interchange": "members packing stores | archives tensor_files | columns files",

@@ -9,17 +9,100 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.bits.sums.convolutions import Operand, in_zeros, kernel_matrices, windows_of, with_axes
+from softfloat.bits import BlockCodes
+from softfloat.bits.sums import convolutions
+from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, windows_of, with_axes
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
+from softfloat.scaling.products import Quantized, quantized
+from softfloat.scaling.recipes import BlockScaling, DelayedScaling, Operand
+from softfloat.scaling.tensors import ScaledCodes, tile_format
 
-__all__ = ["Matrices", "convolution_matrices", "input_gradient_matrices", "weight_gradient_matrices"]
+__all__ = ["Matrices", "Windowed", "convolution_matrices", "input_gradient_matrices", "weight_gradient_matrices"]
 
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
+
+
+@lru_cache(maxsize=256)
+def _covers(windows: Windows, sizes: tuple[int, int]) -> bool:
+    """Whether each place of images so large, with the zeros around, is in a window."""
+    axes = zip(windows.counts, windows.stride, windows.kernel, windows.dilation, sizes, strict=True)
+    return all(
+        np.unique(np.add.outer(np.arange(count) * stride, np.arange(kernel) * dilation)).size == size
+        for count, stride, kernel, dilation, size in axes
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Windowed:
+    """The operand of a convolution that has a row for each window, before windows are laid out.
+
+    Attributes
+    ----------
+    images : array of float32
+        (N, H, W, groups, channels of a group), zeros between and around.
+    windows : Windows
+    """
+
+    images: Numbers
+    windows: Windows
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """That of the matrix: (groups, windows, k), of one group (windows, k)."""
+        groups, channels = self.images.shape[3:]
+        rows = len(self.images) * math.prod(self.windows.counts)
+        whole = groups, rows, math.prod(self.windows.kernel) * channels
+        return whole if groups > 1 else whole[1:]
+
+    @property
+    def ndim(self) -> int:
+        """Axes of the matrix."""
+        return len(self.shape)
+
+    def matrix(self, images: np.ndarray[Any, Any] | None = None) -> Any:
+        """Windows laid out, of these images or of others."""
+        given = self.images if images is None else images
+        found = windows_of(given, self.windows, max(given.shape[-1], 1))
+        return np.ascontiguousarray(found).reshape(*self.shape[:-1], math.prod(found.shape[4:]))
+
+    def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
+        """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
+        if count or not self.once(operand, axis):
+            return quantized(self.matrix(), operand, axis, count=count, **options)
+        found = quantized(self.images, operand, -1, **options)
+        made, elements = found.codes, self.matrix(found.codes.elements)  # type: ignore[union-attr]
+        if isinstance(made, BlockCodes):
+            whole, block = made.tensor_scale, made.block_shape[-1]
+            codes: Any = BlockCodes(elements, self.matrix(made.scales), made.format, block=block, tensor_scale=whole)
+        else:
+            assert isinstance(made, ScaledCodes)
+            codes = ScaledCodes(elements, made.scale, made.format)
+        return replace(found, codes=codes, elements=elements.size)
+
+    def once(self, operand: Operand, axis: int) -> bool:
+        """Whether codes of numbers are the same in every window: scales are the tensor's, or those of a pixel's channels."""
+        how = operand.scaling
+        if how is None or operand.hadamard is not None or operand.rounding.draws:
+            return False
+        if not _covers(self.windows, self.images.shape[1:3]):
+            return False
+        if isinstance(how, DelayedScaling):
+            return True
+        each = how.block if isinstance(how, BlockScaling) else how.per
+        if each == "tensor":
+            return True
+        if axis != -1 or isinstance(each, str):
+            return False
+        fmt = how.format if isinstance(how, BlockScaling) else tile_format(how.format, how.per)
+        *others, length = fmt.block_shape(self.images.ndim, -1, each)
+        return max(others) == 1 and self.images.shape[-1] % length == 0
 
 
 class Matrices(NamedTuple):
@@ -27,22 +110,22 @@ class Matrices(NamedTuple):
 
     Attributes
     ----------
-    first, second : array of float32
+    first, second : array of float32, or Windowed
         (groups, m, k) and (groups, k, n), in the roles of a recipe's `Product`; of one group without the first axis.
     finish : callable
         From the product, or an addend to broadcast, to the array that the convolution returns.
     """
 
-    first: Numbers
-    second: Numbers
+    first: Any
+    second: Any
     finish: Callable[[Any], Any]
 
 
-def _rows(images: Numbers, windows: Windows, groups: int) -> Numbers:
+def _rows(images: Numbers, windows: Windows, groups: int, apart: bool) -> Any:
     """Windows of (N, H, W, C) as (groups, windows, k)."""
-    chunk = max(images.shape[-1] // groups, 1)
-    found = windows_of(in_zeros(Operand(images, float32, "inputs"), windows, groups, chunk), windows, chunk)
-    return np.ascontiguousarray(found).reshape(groups, math.prod(found.shape[1:4]), math.prod(found.shape[4:]))
+    data = convolutions.Operand(images, float32, "inputs")
+    found = Windowed(in_zeros(data, windows, groups, max(images.shape[-1] // groups, 1)), windows)
+    return found if apart else found.matrix()
 
 
 def _single(matrix: Numbers) -> Numbers:
@@ -61,8 +144,8 @@ def _images(shape: Sequence[int]) -> Callable[[Any], Any]:
     return finish
 
 
-def convolution_matrices(inputs: Numbers, weights: Numbers, geometry: Geometry) -> Matrices:
-    """Inputs in windows, and weights.
+def convolution_matrices(inputs: Numbers, weights: Numbers, geometry: Geometry, *, apart: bool = False) -> Matrices:
+    """Inputs in windows, and weights. `apart`: inputs as `Windowed`, not laid out.
 
     >>> x, w = np.arange(9, dtype=np.float32).reshape(1, 1, 3, 3), np.ones((1, 1, 2, 2), np.float32)
     >>> made = convolution_matrices(x, w, Geometry(1, 0, 1, 1, "NCHW"))
@@ -71,34 +154,34 @@ def convolution_matrices(inputs: Numbers, weights: Numbers, geometry: Geometry) 
            [20., 24.]], dtype=float32)
     """
     checked = geometry.over(inputs.shape, weights.shape)
-    rows = _rows(with_axes(inputs, "NCHW", "NHWC"), checked.windows, checked.groups)
-    kernel = Operand(with_axes(weights, "OIHW", "HWIO"), float32, "weights")
+    rows = _rows(with_axes(inputs, "NCHW", "NHWC"), checked.windows, checked.groups, apart)
+    kernel = convolutions.Operand(with_axes(weights, "OIHW", "HWIO"), float32, "weights")
     columns = kernel_matrices(kernel, checked.groups, max(weights.shape[1], 1))
-    return Matrices(_single(rows), _single(columns), _images(checked.shape))
+    return Matrices(rows, _single(columns), _images(checked.shape))
 
 
 def input_gradient_matrices(
-    gradient: Numbers, weights: Numbers, input_shape: Sequence[int], geometry: Geometry
+    gradient: Numbers, weights: Numbers, input_shape: Sequence[int], geometry: Geometry, *, apart: bool = False
 ) -> Matrices:
-    """The outputs' gradient in windows, zeros between and around, and the flipped weights."""
+    """The outputs' gradient in windows, zeros between and around, and the flipped weights. `apart` as of `convolution_matrices`."""
     checked = geometry.over(tuple(input_shape), weights.shape)
     checked.check_gradient(gradient)
     flipped = with_axes(weights, "OIHW", "HWIO")[::-1, ::-1]
     split = flipped.reshape(*flipped.shape[:3], checked.groups, checked.outputs).transpose(0, 1, 4, 3, 2)
-    turned = Operand(split.reshape(*split.shape[:3], checked.groups * checked.inputs), float32, "weights")
-    rows = _rows(with_axes(gradient, "NCHW", "NHWC"), checked.windows.transposed(), checked.groups)
+    turned = convolutions.Operand(split.reshape(*split.shape[:3], checked.groups * checked.inputs), float32, "weights")
+    rows = _rows(with_axes(gradient, "NCHW", "NHWC"), checked.windows.transposed(), checked.groups, apart)
     columns = kernel_matrices(turned, checked.groups, max(checked.outputs, 1))
-    return Matrices(_single(rows), _single(columns), _images(tuple(input_shape)))
+    return Matrices(rows, _single(columns), _images(tuple(input_shape)))
 
 
 def weight_gradient_matrices(
-    inputs: Numbers, gradient: Numbers, weight_shape: Sequence[int], geometry: Geometry
+    inputs: Numbers, gradient: Numbers, weight_shape: Sequence[int], geometry: Geometry, *, apart: bool = False
 ) -> Matrices:
-    """The outputs' gradient with a row for each output channel, and inputs in windows."""
+    """The outputs' gradient with a row for each output channel, and inputs in windows. `apart` as of `convolution_matrices`."""
     shape = tuple(weight_shape)
     checked = geometry.over(inputs.shape, shape, "weight_shape")
     checked.check_gradient(gradient)
-    columns = _rows(with_axes(inputs, "NCHW", "NHWC"), checked.windows, checked.groups)
+    columns = _rows(with_axes(inputs, "NCHW", "NHWC"), checked.windows, checked.groups, apart)
     count = gradient.size // max(checked.groups * checked.outputs, 1)
     moved = with_axes(gradient, "NCHW", "NHWC").reshape(count, checked.groups, checked.outputs)
     rows = np.ascontiguousarray(moved.transpose(1, 2, 0))
@@ -109,4 +192,4 @@ def weight_gradient_matrices(
         split = stacked.reshape(outputs, *kernel, channels)
         return np.ascontiguousarray(split.transpose(0, 3, 1, 2))
 
-    return Matrices(_single(rows), _single(columns), finish)
+    return Matrices(_single(rows), columns, finish)

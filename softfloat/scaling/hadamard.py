@@ -14,6 +14,7 @@ from softfloat.environments import Environment
 from softfloat.formats import bfloat16, float32
 from softfloat.kernels.spec import Overflow
 from softfloat.scaling.recipes import Hadamard
+from softfloat.scaling.tensors import widened
 from softfloat.status import Flags
 
 __all__ = ["hadamard_matrix", "transformed"]
@@ -81,7 +82,7 @@ def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
         result, flags = by_product(_codes(runs, codes), how)
         return result, int(before | flags)
     if before:
-        rounded = np.asarray(bits.convert(codes, how.format, float32, flags="any")[0]).view(np.float32)
+        rounded = widened(np.asarray(codes), how.format)
     result, left, lost = engine.transformed_runs(rounded, how.signs, how.accumulator, how.format)
     seen = int(before) | (int(Flags.INEXACT) if lost else 0)
     if left.any():
@@ -99,5 +100,4 @@ def _codes(runs: Numbers, codes: Any) -> Codes:
 def by_product(codes: Codes, how: Hadamard) -> tuple[Numbers, int]:
     """The same by the accumulator itself."""
     sums, flags = bits.matmul(codes, _matrix_codes(how), how.format, how.accumulator, out_format=how.format, **NEAREST)
-    wide, _ = bits.convert(sums, how.format, float32, flags="any")
-    return np.asarray(wide).view(np.float32), int(flags)
+    return widened(np.asarray(sums), how.format), int(flags)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, cast
@@ -18,7 +19,7 @@ from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.environments import Settings
-from softfloat.formats import Format, check_format
+from softfloat.formats import Format, bfloat16, check_format, float16
 from softfloat.kernels.spec import Overflow, Rounding
 from softfloat.scaling.recipes import STANDINGS, CurrentScaling, DelayedScaling, check_finite
 from softfloat.status import Flags
@@ -140,6 +141,20 @@ def float32_of(values: Reals) -> Numbers:
     return np.asarray(bits.encode(np.asarray(values, np.float64), FLOAT32, flags="any")[0]).view(np.float32)
 
 
+def widened(codes: Codes, fmt: Format) -> Numbers:
+    """Codes of a format whose numbers float32 has, as float32; NaNs are made quiet."""
+    if fmt in WIDENED and not engine.is_nan(codes, fmt).any():
+        return np.asarray(WIDENED[fmt](codes))
+    return np.asarray(bits.convert(codes, fmt, FLOAT32, flags="any")[0]).view(np.float32)
+
+
+WIDENED: dict[Format, Callable[[Codes], Numbers]] = {
+    bfloat16: lambda codes: (codes.astype(np.uint32) << np.uint32(16)).view(np.float32),
+    float16: lambda codes: codes.view(np.float16).astype(np.float32),
+}
+"""How formats become float32 without a look at single numbers, of which none is subnormal there in half."""
+
+
 def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
     """The largest magnitude, of all or along an axis that is kept; NaN counts as the largest, then infinity."""
     if axis is None:
@@ -170,6 +185,11 @@ def quickly_scaled(
     numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...]
 ) -> tuple[Codes, Any] | None:
     """The same by the compiled loop; None where it does not serve, or numbers are not finite."""
+    if block and numbers.shape[-1] % block[-1]:  # pieces of blocks that divide a row, rather than zeros in the last one
+        piece = math.gcd(numbers.shape[-1], block[-1])
+        if engine.serves_places(engine.Places(piece)):
+            scale = np.repeat(scale, block[-1] // piece, -1)[..., : numbers.shape[-1] // piece]
+            block = (*block[:-1], piece)
     layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
     layout = layout if engine.serves_places(layout.places) else layout.side_by_side()
     settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)

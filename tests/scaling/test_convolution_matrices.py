@@ -10,7 +10,16 @@ import pytest
 from softfloat import bits
 from softfloat.accumulators import fma
 from softfloat.bits.sums.windows import Geometry
-from softfloat.scaling import convolution_matrices, input_gradient_matrices, weight_gradient_matrices
+from softfloat.scaling import (
+    RECIPES,
+    AmaxHistory,
+    DelayedScaling,
+    Operand,
+    convolution_matrices,
+    input_gradient_matrices,
+    quantized,
+    weight_gradient_matrices,
+)
 
 GEOMETRIES = [
     {},
@@ -61,3 +70,62 @@ def test_what_does_not_fit_is_refused() -> None:
         weight_gradient_matrices(x, x, w.shape, geometry)
     with pytest.raises(ValueError, match="no window fits"):
         convolution_matrices(w[:, :, :0, :0], w, geometry)
+
+
+NUMBER_BY_NUMBER = {
+    "current_scaling": (16, {"padding": 1}, 3),
+    "delayed_scaling": (16, {"dilation": 2, "padding": 2}, 3),
+    "torchao_rowwise": (16, {"padding": 1}, 0),
+    "mxfp8": (64, {"groups": 2, "padding": (0, 1)}, 2),
+    "fp8_blocks": (128, {"stride": 2, "padding": 1}, 2),
+    "nvfp4_plain": (16, {"padding": 1}, 2),
+    "nvfp4": (16, {"padding": 1}, 1),
+}
+"""Recipes, channels, geometries, and how many of the three operands in windows are quantised before these are laid out."""
+
+
+@pytest.mark.parametrize("name", NUMBER_BY_NUMBER)
+def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
+    """With the same codes, scales and flags, special numbers among them; and after, where scales or random bits go by places in windows."""
+    recipe, (channels, options, once) = RECIPES[name], NUMBER_BY_NUMBER[name]
+    geometry = Geometry(**{"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "layout": "NCHW", **options})
+    random = np.random.default_rng(0)
+    x = random.normal(size=(2, channels, 7, 6)).astype(np.float32) * np.exp2(
+        random.integers(-8, 8, (2, channels, 1, 1))
+    )
+    x = x.astype(np.float32)
+    x[0, :, 0], x[1, 3, 2, 2], x[1, 5, 4, 0] = 0.0, np.nan, np.inf
+    w = random.normal(size=(channels, channels // geometry.groups, 3, 2)).astype(np.float32)
+    made = convolution_matrices(x, w, geometry)
+    gradient = made.finish(random.normal(size=(*made.first.shape[:-1], made.second.shape[-1])).astype(np.float32))
+    found = 0
+    for function, arguments, which, product in (
+        (convolution_matrices, (x, w, geometry), 0, recipe.forward),
+        (input_gradient_matrices, (gradient, w, x.shape, geometry), 0, recipe.input_gradient),
+        (weight_gradient_matrices, (x, gradient, w.shape, geometry), 1, recipe.weight_gradient),
+    ):
+        whole, apart = function(*arguments)[which], function(*arguments, apart=True)[which]
+        operand, axis = (product.first, product.second)[which], (-1, -2)[which]
+
+        def history(operand: Operand = operand) -> AmaxHistory | None:
+            return AmaxHistory(operand.scaling) if isinstance(operand.scaling, DelayedScaling) else None
+
+        assert whole.shape == apart.shape
+        expected = quantized(whole, operand, axis, history=history(), seed=1)
+        got = apart.quantized(operand, axis, history=history(), seed=1)
+        found += apart.once(operand, axis)
+        np.testing.assert_equal(got.amax, expected.amax)
+        assert (got.scales, got.elements, got.flags) == (expected.scales, expected.elements, expected.flags)
+        assert type(got.codes) is type(expected.codes)
+        for field in ("elements", "scales", "scale", "tensor_scale", "axis", "block_shape"):
+            np.testing.assert_array_equal(getattr(got.codes, field, None), getattr(expected.codes, field, None))
+    assert found == once
+
+
+def test_numbers_that_no_window_has_do_not_count() -> None:
+    """Scales are those of windows: the largest number lies between them."""
+    x, operand = np.ones((1, 1, 3, 3), np.float32), RECIPES["current_scaling"].forward.first
+    x[0, 0, 1, 1] = 100.0
+    geometry = Geometry(stride=2, padding=0, dilation=1, groups=1, layout="NCHW")
+    made = convolution_matrices(x, np.ones((1, 1, 1, 1), np.float32), geometry, apart=True).first
+    assert made.quantized(operand, -1).amax == 1.0

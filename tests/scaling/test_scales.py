@@ -133,6 +133,17 @@ def test_scaled_elements_in_one_pass(monkeypatch, per, power_of_two, special) ->
     assert special or all(x is not None for x in served)
 
 
+@pytest.mark.parametrize("nans", [False, True])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e5m2"])
+def test_codes_as_float32(name: str, nans: bool) -> None:
+    """Every one, and every number alone; NaNs as conversions make them."""
+    fmt = ROSTER[name]
+    codes = np.arange(1 << fmt.bits, dtype=fmt.dtype)
+    codes = codes if nans else codes[~np.asarray(bits.isnan(codes, fmt))]
+    expected, _ = bits.convert(codes, fmt, "float32")
+    np.testing.assert_array_equal(tensors.widened(codes, fmt).view(np.uint32), expected)
+
+
 @pytest.mark.parametrize("per", ["row", 4, (2, 3), (128, 128)])
 @pytest.mark.parametrize("axis", [-1, -2])
 def test_rows_and_tiles_are_tensors_of_their_own(per, axis) -> None:

@@ -148,12 +148,13 @@ class _Scaled(Contraction):
         how = self.accumulator
         if how.reduction and how.reduction[0].scaling:
             bounds, what = segment_bounds(how, planned.products), "segment"
-        elif how.aligned is not None and how.aligned.group > 1:
+        elif how.aligned is not None and operand.length % how.aligned.group:
             bounds, what = (*range(0, planned.products, how.aligned.group), planned.products), "group"
-        else:
+        else:  # groups that are within one block each
             return
+        length = operand.length
         for start, stop in itertools.pairwise(bounds):
-            if start // operand.length == (stop - 1) // operand.length:  # within one block
+            if start // length == (stop - 1) // length:
                 continue
             scales = np.moveaxis(operand.scales, axis, 0)
             if not np.array_equal(

@@ -15,18 +15,20 @@ import torch
 from softfloat import bits
 from softfloat.accumulators import Accumulator
 from softfloat.bits.sums.windows import Geometry
-from softfloat.formats import Format, bfloat16, float32
+from softfloat.formats import Format, float32
 from softfloat.scaling import (
     Matrices,
     Operand,
     Product,
     Recipe,
+    Windowed,
     convolution_matrices,
     input_gradient_matrices,
     multiplied,
     swapped,
     weight_gradient_matrices,
 )
+from softfloat.scaling.tensors import widened
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import FORMATS, LOW, Codes, UnsupportedArguments, codes_of
 from softfloat.torch.operators.products import grouped, grouped_arguments, spatial, summed, times_alpha, times_beta
@@ -50,7 +52,6 @@ BACKWARD = ("convolution_backward", "convolution_backward_overrideable")
 GROUPED = "_grouped_mm"
 SCALED = {*MATRICES, *CONVOLUTIONS, *BACKWARD, GROUPED}
 """Operators that recipes are for."""
-SIZE_BITS, INFINITE = np.uint16(0x7FFF), np.uint16(0x7F80)  # of bfloat16
 NODES = {"Mm", "Bmm", "Mv", "Addmm", "Baddbmm", "Addmv", "Addbmm", "GroupedMm"}
 """What autograd calls their nodes, without Backward0."""
 
@@ -194,17 +195,12 @@ def _product(asked: Request, a: torch.Tensor, b: torch.Tensor) -> Task | None:
 def numbers_of(tensor: torch.Tensor) -> Any:
     """A tensor's elements as float32, which holds them."""
     codes = codes_of(tensor)
-    fmt = FORMATS[tensor.dtype].format
-    if fmt == float32:
-        return codes.view(np.float32)
-    if fmt == bfloat16 and not (codes & SIZE_BITS > INFINITE).any():  # NaNs are made quiet
-        return (codes.astype(np.uint32) << np.uint32(16)).view(np.float32)
-    return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0]).view(np.float32)
+    return codes.view(np.float32) if tensor.dtype == torch.float32 else widened(codes, FORMATS[tensor.dtype].format)
 
 
 def in_single(codes: Codes, fmt: Format) -> Codes:
     """Codes of the tensors' format as codes of float32."""
-    return np.asarray(bits.convert(codes, fmt, float32, flags="any")[0])
+    return widened(codes, fmt).view(np.uint32)
 
 
 def _remember(unit: Unit, a: torch.Tensor, b: torch.Tensor) -> None:
@@ -237,7 +233,16 @@ def multiply(task: Task, x: Any, y: Any, addend: Codes | None = None, use: str =
     names = ROLES[task.name][::-1] if task.exchanged else ROLES[task.name]
     sizes = (*x.shape[-2:], *y.shape[-1:])
     a, b = (
-        unit.quantised(np.ascontiguousarray(v), operand, axis, task.module, task.name, role, fmt, sizes)
+        unit.quantised(
+            v if isinstance(v, Windowed) else np.ascontiguousarray(v),
+            operand,
+            axis,
+            task.module,
+            task.name,
+            role,
+            fmt,
+            sizes,
+        )
         for v, operand, axis, role in ((x, how.first, -1, names[0]), (y, how.second, -2, names[1]))
     )
     accumulator = unit.chosen_accumulator(use, element_of(how.first, fmt)) or how.accumulator
@@ -283,17 +288,17 @@ class ScaledRunner(NamedTuple):
         addend = None
         if c is not None:
             addend = in_single(c, self.task.format)
-            addend = addend.reshape(len(made.first), 1, -1) if made.first.ndim == 3 else addend[None]
+            addend = addend.reshape(made.first.shape[0], 1, -1) if made.first.ndim == 3 else addend[None]
         found: Codes = made.finish(multiply(self.task, made.first, made.second, addend, "convolution"))
         return found
 
 
 def _matrices_of(function: Callable[..., Any], a: Any, b: Any, geometry: Geometry, *shape: Any) -> Matrices:
     if function is bits.conv2d:
-        return convolution_matrices(a, b, geometry)
+        return convolution_matrices(a, b, geometry, apart=True)
     if function is bits.conv2d_input_gradient:
-        return input_gradient_matrices(a, b, shape[0], geometry)
-    return weight_gradient_matrices(a, b, shape[0], geometry)
+        return input_gradient_matrices(a, b, shape[0], geometry, apart=True)
+    return weight_gradient_matrices(a, b, shape[0], geometry, apart=True)
 
 
 def _convolution(asked: Request, args: Sequence[Any]) -> Any:

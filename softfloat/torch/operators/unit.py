@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from softfloat.arrays import constant
 from softfloat.environments import Environment
 from softfloat.formats import Format, float16
 from softfloat.runner import Counted, How, PlacedTrap, Runner, counted
-from softfloat.scaling import Operand, Quantized, multiplied, quantized
+from softfloat.scaling import Operand, Quantized, Windowed, multiplied, quantized
 from softfloat.status import Flags, FloatingPointTrap
 from softfloat.torch import private
 from softfloat.torch.operators.bridge import (
@@ -248,8 +249,9 @@ class Unit(Runner):
         streams = environment.streams
         stream, taken = self._numbered("quantized", environment) if self._again else (streams.take(), True)
         try:
-            found = quantized(
-                numbers, operand, axis,
+            how = numbers.quantized if isinstance(numbers, Windowed) else partial(quantized, numbers)
+            found = how(
+                operand, axis,
                 history=history, count=self.tallies is not None, input_format=fmt, environment=environment, stream=stream,
             )  # fmt: skip
         except BaseException:
