@@ -174,8 +174,8 @@ def formats() -> None:
     ]
     text = [
         "# Formats",
-        "Every named format that is not wide. `softfloat.Format(name, exponent_bits=..., mantissa_bits=...)` makes any other; "
-        "[formats up to float64](../../howto/own_format.md#up-to-float64) are wide, and not everything serves them.",
+        "The named formats. `softfloat.Format(name, exponent_bits=..., mantissa_bits=...)` makes any other. Formats up to float64 are "
+        "[wide](../../howto/own_format.md#up-to-float64); some functions refuse them.",
         table(["format", "layout", "largest", "smallest normal", "spacing above 1"], rows),
         "## Block formats",
         "Elements that share a scale; [what the scale rules do](../../blocks.md).",

@@ -23,7 +23,7 @@ def scheduled(scheduler: str) -> Iterator[dict[str, Any]]:
     Raises
     ------
     ValueError
-        If it is neither, or nobody answers there.
+        If it is neither, or no scheduler answers at that address.
 
     >>> with scheduled("threads") as options:
     ...     print(options)

@@ -294,7 +294,7 @@ def block_fma_bounds(lengths: Iterable[int] = LENGTHS, *, seed: int = 0, dots: i
     to nearest: a block of b products loses less than 2*u32 of its sum in each of b alignments and again in the result,
     so n*u32 becomes 2*(1 + 1/b)*n*u32, with V100's b = 4 two and a half times that.
 
-    These bounds are of these accumulators and of IEEE 754's settings: neither an environment nor an accumulator is taken.
+    The bounds hold for these accumulators under IEEE 754's settings: it takes neither an environment nor an accumulator.
     `dot_swamping` and `chunking` take both, and `softfloat.analysis.bound` has bounds of some other accumulators.
 
     Parameters

@@ -300,7 +300,7 @@ def reproduce(
 ) -> Report:
     """Compute every claim, and long sums beside their error bounds.
 
-    What was published says under which settings and how it is summed: neither an environment nor an accumulator is taken.
+    Settings and sums are those of the publications: it takes neither an environment nor an accumulator.
 
     Parameters
     ----------

@@ -122,8 +122,8 @@ def exception_cases(*, environment: Environment | None = None) -> tuple[Exceptio
 def traps_that_stop() -> tuple[str, ...]:
     """Which of the IPU's traps stop an operation that raises their flag.
 
-    Of "oflo", "div0" and "inv", those that raise FloatingPointTrap. Their environments are what is asked about, and nothing is
-    summed: neither an environment nor an accumulator is taken.
+    Of "oflo", "div0" and "inv", those that raise FloatingPointTrap. The environments are those of the IPU, and nothing is summed:
+    it takes neither an environment nor an accumulator.
     """
     trials: dict[str, tuple[Any, ...]] = {
         "oflo": (bits.add, "float16", 60000.0, 60000.0),

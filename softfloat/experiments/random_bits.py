@@ -166,8 +166,8 @@ def few_random_bits(
     log2(n)/2 bits on the noise is the larger (El Arar, Fasi, Filip and Mikaitis, "Probabilistic error analysis of
     limited-precision stochastic rounding", arXiv 2408.03069).
 
-    The theory that sums are held against is of stochastic additions in the format, one after the other, and of IEEE 754's
-    settings: neither an environment nor an accumulator is taken. `running_sum` takes both, with few random bits too.
+    Sums are compared with a theory of stochastic additions in the format, one after the other, under IEEE 754's settings. It
+    therefore takes neither an environment nor an accumulator; `running_sum` takes both, with few random bits too.
 
     Parameters
     ----------

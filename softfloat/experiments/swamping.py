@@ -283,8 +283,8 @@ def walk_moments(fmt: Format | str, increment: float, count: int, sr_bits: int |
 
     The sum is a Markov chain on the format's values: from s it goes to one of the two values around s + increment, to
     the upper one with the probability that keeps the mean, or what a number of random bits leaves of it. The
-    distribution is carried through `count` steps in float64; nothing is drawn and no kernel is used. This theory is of stochastic
-    rounding and of one addition after the other: neither an environment nor an accumulator is taken.
+    distribution is carried through `count` steps in float64; nothing is drawn and no kernel is used. The theory holds for
+    stochastic rounding and for one addition after the other: it takes neither an environment nor an accumulator.
 
     Parameters
     ----------
@@ -366,7 +366,7 @@ class Spread:
 
 
 def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
-    """Mean and spread of a stochastic running sum, with the bounds that theory sets. The sum has brought its environment; there is no accumulator.
+    """Mean and spread of a stochastic running sum, with the bounds of theory. It looks at a sum that is there: it takes neither an environment nor an accumulator.
 
     Parameters
     ----------

@@ -206,7 +206,7 @@ def train(
 def train_scaled(
     scales: Iterable[float] = SCALES, fmt: Format | str = "float16", **options: Any
 ) -> tuple[Training, ...]:
-    """`train` with each scale; `options` are its others, an environment among them, and no accumulator."""
+    """`train` with each scale. `options` are its other arguments, among them `environment`; it takes no accumulator."""
     return tuple(train(fmt, scale, **options) for scale in scales)
 
 

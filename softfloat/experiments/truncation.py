@@ -24,7 +24,7 @@ __all__ = ["Truncation", "software_half", "truncation"]
 
 
 def software_half(codes: Any) -> Any:
-    """Paddle's software conversion of float32 to half precision. It has no settings: neither an environment nor an accumulator is taken.
+    """Paddle's software conversion of float32 to half precision. Its rule is fixed: it takes neither an environment nor an accumulator.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class Truncation:
 
 
 def truncation(count: int = 20_000, seed: int = 0) -> Truncation:
-    """Normally distributed numbers, such as weights are, converted both ways: neither takes an environment, and nothing meets an accumulator."""
+    """Normally distributed numbers, as of weights, truncated and rounded to nearest. Both rules are fixed: it takes neither an environment nor an accumulator."""
     numbers = np.random.default_rng(check_seed("seed", seed)).standard_normal(check_count("count", count))
     sources = numbers.astype(np.float32)
     software, nearest = _both(sources)

@@ -184,7 +184,7 @@ class Evaluator(Body):
         rounded to the tensors' format at the end.
     strict : bool
         True: a node without emulation is refused. False: it is left to ONNX's own implementation, whose roundings
-        nobody has declared, and listed in `passed`.
+        are not documented, and listed in `passed`.
     count : bool
         Keep `counts_by_node`. Costs most of the speed: sums are added up by the loop that can look at each addition.
     emulate_float32 : bool

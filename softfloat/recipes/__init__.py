@@ -1,8 +1,8 @@
 """Recipes of mixed precision: which operations of a graph convert to a low precision, which stay in float32, and why.
 
-A `Recipe` holds Gaudi's five lists, and reads and writes Habana's files. A `Graph` is what ONNX models and traces of PyTorch
-are turned into. `colour` gives each node its verdict with the rule that decided it, gathers those that convert in groups,
-and puts casts around them. The lists speak TensorFlow; tables of names carry them to ONNX and aten.
+A `Recipe` holds Gaudi's five lists, and reads and writes Habana's files. ONNX models and traces of PyTorch are converted to a
+`Graph`. `colour` gives each node its verdict with the rule that decided it, gathers those that convert in groups, and puts
+casts around them. Names in the lists are TensorFlow's; tables have the names in ONNX and aten for each.
 
 >>> from softfloat.recipes import Graph, Node, Recipe, colour
 >>> graph = Graph(

@@ -86,7 +86,7 @@ class Node:
 
 @dataclass(frozen=True)
 class Graph:
-    """Nodes and the types of their tensors: what ONNX models and traces of PyTorch are turned into for recipes to speak of.
+    """Nodes and the types of their tensors: ONNX models and traces of PyTorch are converted to it, and recipes decide on it.
 
     Parameters
     ----------

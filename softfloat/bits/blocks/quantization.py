@@ -133,7 +133,7 @@ def quantize(
     Parameters
     ----------
     x : array_like
-        Numbers that float32 holds, in any type that `encode` takes. Others are refused: nobody's rule says how they are rounded.
+        Numbers that float32 holds, in any type that `encode` takes. Others are refused: no rule says how they are rounded.
     block_format : BlockFormat or its name
     rule : str, optional
         A name of `softfloat.blocks.SCALE_RULES`. Default: "floor" for scales of E8M0 (OCP MX 1.0, 6.3), "te" for formats
