@@ -366,7 +366,9 @@ class Spread:
 
 
 def spread(result: RunningSum, sigmas: float = 4.0) -> Spread:
-    """Mean and spread of a stochastic running sum, with the bounds of theory. It looks at a sum that is there: it takes neither an environment nor an accumulator.
+    """Mean and spread of a stochastic running sum, with the bounds of theory.
+
+    It looks at a sum that is there: it takes neither an environment nor an accumulator.
 
     Parameters
     ----------

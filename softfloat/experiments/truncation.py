@@ -73,7 +73,10 @@ class Truncation:
 
 
 def truncation(count: int = 20_000, seed: int = 0) -> Truncation:
-    """Normally distributed numbers, as of weights, truncated and rounded to nearest. Both rules are fixed: it takes neither an environment nor an accumulator."""
+    """Normally distributed numbers, as of weights, truncated and rounded to nearest.
+
+    Both rules are fixed: it takes neither an environment nor an accumulator.
+    """
     numbers = np.random.default_rng(check_seed("seed", seed)).standard_normal(check_count("count", count))
     sources = numbers.astype(np.float32)
     software, nearest = _both(sources)
