@@ -54,12 +54,12 @@ INSIDE = {
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "exact_units sums.noise sums.scalars | counted_units paired sums.arithmetics | sums.loop | "
     "entries inlined stacked sums.in_order sums.reading sums.threads sums.trees sums.units | "
-    "exported sums.target | sums.calls | batches",
+    "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
-    "folds options transforms values ways | apart tiling unit_ways | entire small_draws trees | units | lines plain | described "
+    "folds options transforms values ways | apart tiling unit_ways | entire trees | units | lines plain | described "
     "scaled_segments segments stacks wide_products | block_units joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",

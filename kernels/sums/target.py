@@ -16,7 +16,7 @@ from ..jit import SOURCE_DIGEST
 from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .orders import ORDERS
-from .reading import INFINITIES, Reader, Reading
+from .reading import INFINITIES, READ_FIELDS, Reader, Reading
 from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
@@ -131,6 +131,7 @@ __all__ = [
     "INFINITIES",
     "MANY_NUMBERS",
     "PLACES",
+    "READ_FIELDS",
     "SLOTS",
     "Reading",
     "UnitSum",

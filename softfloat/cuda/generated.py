@@ -271,7 +271,7 @@ def run(
     places = (a.values, b.values, c.values, *flat[:2], counts, extremes)
     sizes = rows, whole, columns, a.across, b.across, a.next, b.next, a.plane, b.plane, down, tiles, outputs
     random = way.site.width, int(key), int(stream)
-    nan, words = tiling.nan_flags_of(way), tiling.numbers_of(way, planned).view(f"i{carrier.itemsize}")
+    nan, words = ways.nan_flags_of(way), ways.numbers_of(way, planned).view(f"i{carrier.itemsize}")
     word = ctypes.c_int32 if carrier.itemsize == 4 else ctypes.c_int64
     arguments: list[Any] = [ctypes.c_uint64(x.__cuda_array_interface__["data"][0]) for x in places]
     arguments += [ctypes.c_uint64(x) for x in (*sizes, *random)] + [ctypes.c_int32(nan)] + [word(int(x)) for x in words]

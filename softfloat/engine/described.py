@@ -19,7 +19,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import available, dots
 from softfloat.engine.programs import Program
-from softfloat.engine.ways import Generated, Place, Random, Tally, Way, one_by_one
+from softfloat.engine.ways import Generated, Place, Random, Tally, Way, nan_flags_of, numbers_of, one_by_one
 
 PIECE = 1 << 18
 """Products of outputs with operands of their own that are laid out at a time."""
@@ -227,14 +227,14 @@ def _looped(
     units = shape[0] * shape[1] // what.cells
     arrays = {
         "a": panels[0], "b": panels[1], "c": values if start is None else start, "values": values, "flags": flags, "counts": counts,
-        "extremes": extremes, "numbers": tiling.numbers_of(way, planned),
+        "extremes": extremes, "numbers": numbers_of(way, planned),
     }  # fmt: skip
     run = generated.Job(
         what,
         arrays | way.rounding,
         {
             "tiles": units, "panels": len(panels[0]), "turns": planned.length, "wide": shape[1], "rows": size[0], "columns": size[1],
-            "has_c": int(start is not None), "nan_flags": tiling.nan_flags_of(way),
+            "has_c": int(start is not None), "nan_flags": nan_flags_of(way),
         }
         | way.address(place, random),
     )  # fmt: skip

@@ -4,24 +4,27 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Mapping
-from functools import lru_cache
+from functools import cache, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import calls, sums
+from softfloat.engine.parameters import sums
 
 LINE = 16  # numbers
 TURNS = 8
 """Turns of a sum that draws which are done at a time, as many as a block of random numbers has."""
 
 
+NOTHING: Mapping[str, int] = {}
+
+
 class Job:
     """A loop of a sum and what it takes; job(first, last, more) -> flags seen, of tiles of these numbers. What is not named is 0."""
 
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
-        self._loop, self.places = sums().loop_of(what), sums().PLACES
+        self.what, self._loop, self.places = what, sums().loop_of(what), sums().PLACES
         words = [0] * len(self.places)
         words[self.places["again"]] = sums().again_address(what)
         for name, number in (addresses(arrays) | dict(numbers)).items():
@@ -29,50 +32,14 @@ class Job:
         self.words = array("Q", words)
         self._arrays = arrays  # which live as long as their addresses
 
-    def _call(self, first: int, last: int, more: Mapping[str, int]) -> array[int]:
+    def __call__(self, first: int, last: int, more: Mapping[str, int] = NOTHING) -> int:
+        """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
         call, places = self.words[:], self.places
         call[places["first"]], call[places["last"]] = first, last
         for name, number in more.items():
             call[places[name]] = number
-        return call
-
-    def __call__(self, first: int, last: int, more: Mapping[str, int] | None = None) -> int:
-        """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
-        call = self._call(first, last, more or {})  # which lives until the loop is done
         found: int = self._loop(call.buffer_info()[0])
         return found
-
-    def called(self, first: int, last: int, more: Mapping[str, int]) -> tuple[np.uint64, Codes]:
-        """The address of the loop, and what it takes for such a call."""
-        return np.uint64(self._loop.address), np.array(self._call(first, last, more), np.uint64)
-
-
-NO_LOWS = np.empty(0, np.float32)
-"""Where a loop takes the least numbers of panels' turns, but none are needed."""
-
-
-class Grids(Job):
-    """The same of grids, called as `kernels.sums.calls.grids` is, through Numba: small calls count microseconds."""
-
-    def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
-        super().__init__(what, arrays, numbers)
-        self._what, self._chains, self._launch = what, numbers.get("chains", 1), calls().launch()
-        self.words_of_grids = self.called(0, 0, {})
-        """The address of the loop, and what it takes beside what `grids` does."""
-
-    def grids(
-        self, first: int, last: int, a: Codes, b: Codes, c: Codes, values: Codes, flags: Codes, numbers: Codes, nan_flags: int,
-        rows: int, columns: int, lows: Codes = NO_LOWS, roomy: bool = False,
-    ) -> int:  # fmt: skip
-        """Flags seen, of tiles of grids."""
-        function, words = self.words_of_grids
-        if self._chains > 1:
-            state, words = room(self._what, self._chains), words.copy()
-            words[self.places["state"]] = address(state)
-        seen: int = self._launch(
-            function, words, first, last, a, b, c, values, flags, numbers, nan_flags, rows, columns, lows, roomy
-        )
-        return seen
 
 
 def address(x: Codes) -> int:
@@ -101,6 +68,12 @@ class Lying(NamedTuple):
     outputs: int
     grids: int = 1
     apart: int = 0
+
+
+@cache
+def read_places() -> dict[str, int]:
+    """Where each of READ_FIELDS stands in what a reading's loop takes."""
+    return {name: number for number, name in enumerate(sums().READ_FIELDS)}
 
 
 @lru_cache(maxsize=512)

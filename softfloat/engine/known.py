@@ -97,11 +97,6 @@ def spans_of(panels: Codes, stretch: int) -> Codes:
     return found
 
 
-def largest_of(values: Codes) -> float:
-    """The greatest magnitude."""
-    return max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
-
-
 def growth(count: float, fmt: Format) -> float:
     """What so many roundings, each by less than a unit in the last place, can make of a sum of normal numbers."""
     return math.exp(min(count * fmt.eps, 700.0))

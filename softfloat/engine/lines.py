@@ -30,7 +30,18 @@ from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
-from softfloat.engine.ways import Drawn, Generated, OneByOne, Place, Random, Settled, Tally, Way
+from softfloat.engine.ways import (
+    Drawn,
+    Generated,
+    OneByOne,
+    Place,
+    Random,
+    Settled,
+    Tally,
+    Way,
+    nan_flags_of,
+    numbers_of,
+)
 from softfloat.formats import Format
 from softfloat.kernels.spec import Overflow
 
@@ -289,7 +300,7 @@ def run(
     if second.steps[1] == 0 and not ones:
         shared = np.empty((way.planes, 1, length, 1), way.carrier)
         extent = second.gather(index, 0, length, Span(0, 1), shared)
-    numbers, nan_flags = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
+    numbers, nan_flags = numbers_of(way, planned), nan_flags_of(way)
     address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
     factor, flags_of_c = 1.0, None

@@ -7,23 +7,27 @@ None where that is to be gone: for operands that are not finite, sums that overf
 from __future__ import annotations
 
 import math
+from array import array
 from functools import lru_cache
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, folds, products, small_draws, stacks, tiling, ways
+from softfloat.engine import calls, elementwise, folds, generated, products, stacks, tiling, ways
 from softfloat.engine.arguments import Codes, magnitudes
+from softfloat.engine.decoding import TABULATED, decoded, readable
+from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Call, Options, Uses
-from softfloat.engine.parameters import FLOAT32, NEAREST, Numbers, dots, loops, numbers, tiles
+from softfloat.engine.parameters import FLOAT32, NEAREST, dots, tiles
 from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, Overflow, Rule
+from softfloat.kernels.spec import Overflow, Rule
 
 FUSED = "fma", "single_fma", "single_fma_of_narrow"
 """Operations that round a sum alone; its terms are numbers as they are."""
@@ -55,24 +59,34 @@ class Grid(NamedTuple):
         return -(-self.rows // tiles().ROWS), -(-self.columns // tiles().LANES[np.float32])
 
 
+class _Reader(NamedTuple):
+    """What reads an operand: its loop, and what that takes but for addresses."""
+
+    loop: Any
+    words: array[int]
+    format: Format
+
+    def read(self, codes: Codes, panels: int, spans: array[float]) -> bool:
+        """Codes to panels at an address, and the least magnitude but 0 and the greatest to spans; whether all is finite."""
+        words, places = self.words[:], generated.read_places()
+        words[places["codes"]], words[places["panels"]] = generated.address(codes), panels
+        words[places["spans"]] = spans.buffer_info()[0]
+        return bool(self.loop(words.buffer_info()[0]))
+
+
 class Plan(NamedTuple):
     """What serves a grid, settled."""
 
     grid: Grid
+    planned: Program
     shape: tuple[int, int, int]  # of outputs, tiles filled up
-    tiles: int  # of each product
-    sizes: tuple[int, int]  # of panels
-    way: ways.OneByOne
-    loop: Any
-    decode: Any
-    extent: Any
-    nothing: Codes  # zeros in that shape, to which nobody writes
-    numbers: Codes
-    nan_flags: int
+    ends: tuple[int, ...]  # bytes before which panels of a and b, values and flags end that follow each other
+    way: ways.Generated
+    job: generated.Job
+    readers: tuple[_Reader | None, _Reader]  # no first one reads ones
     beyond: int  # flags after which an output may be no number
-    inputs: tuple[Format, Format, Format]  # those of c come last
-    read: tuple[Numbers, Numbers, Numbers]
     in_range: bool  # whether all operands are that are finite
+    tiles: int
     coded: Any  # the type of codes that loops make, or of values as float32 has them
     to_output: Ready | None  # None: these are the output's
     output: Format
@@ -81,52 +95,83 @@ class Plan(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _plan(
-    accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, grid: Grid, fast: bool
-) -> Plan | None:
-    """The plan for a grid; None if the long way is to be gone, maybe to be refused there. `fast` is `elementwise.FAST`."""
+    accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, grid: Grid, sums: bool, fast: bool
+) -> Plan | None:  # fmt: skip
+    """The plan for a grid, or for `sums` of its second operand; None if the long way is to be gone, maybe to be refused there. `fast` is
+    `elementwise.FAST`."""
     try:
         planned = program(accumulator, first, second, output, whole, grid.length)
     except (TypeError, ValueError):
         return None
     way = ways.choose(planned) if fast else None
-    if not isinstance(way, ways.OneByOne):
+    if not isinstance(way, ways.Generated) or (planned.draws and (way.compensates or not _addressed(whole))):
         return None
-    down, across = grid.panels
+    (down, across), height, width = grid.panels, tiles().ROWS, tiles().LANES[np.float32]
     if planned.index is not None or planned.length != grid.length:
         return None
-    if grid.products * down * across * grid.length * tiles().ROWS * tiles().LANES[np.float32] > MOST:
+    if grid.products * down * across * grid.length * height * width > MOST:
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
         return None
-    shape = grid.products, down * tiles().ROWS, across * tiles().LANES[np.float32]
-    saturates = way.site.rule.overflow is Overflow.SATURATE
-    inputs = first, second, planned.partials
-    rules = *planned.reading, planned.entry
+    shape, coded = (
+        (grid.products, down * height, across * width),
+        way.site.format.dtype if way.results else np.dtype(np.uint32),
+    )
+    nowhere = [
+        np.broadcast_to(np.zeros((), kind), (grid.products, *x))
+        for x, kind in (
+            ((1, down, grid.length, height), np.dtype(np.float32)),
+            ((1, across, grid.length, width), np.dtype(np.float32)),
+            (shape[1:], coded),
+            (shape[1:], np.dtype(np.uint8)),
+        )
+    ]
+    a, b, values, flags = nowhere
+    panels = ways.Panels(a, b, np.zeros(shape, np.float32), values, flags, grid.rows, grid.columns, grid.addend)
+    first_reader, second_reader = None if sums else _reader(planned, 0, grid, a), _reader(planned, 1, grid, b)
+    if second_reader is None or (first_reader is None and not sums):
+        return None
+    key = replica_key(whole.seed or 0, 0 if whole.replica_identical else whole.replica)
+    saturates = way.site.rule.overflow is Overflow.SATURATE and not way.compensates
     return Plan(
         grid=grid,
+        planned=planned,
         shape=shape,
-        tiles=down * across,
-        sizes=(tiles().ROWS, tiles().LANES[np.float32]),
+        ends=tuple(accumulate(x.size * x.itemsize for x in nowhere)),
         way=way,
-        loop=way.looped(planned, ways.Place(0, 0, 0), ways.Random(0, 0), grid.length, 1).grids,
-        decode=loops().decoding(),
-        extent=dots().extent(),
-        nothing=np.zeros(shape, np.float32),
-        numbers=tiling.numbers_of(way, planned),
-        nan_flags=tiling.nan_flags_of(way),
+        job=way.grids(planned, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
+        readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
-        inputs=inputs,
-        read=tuple(numbers(x.spec, x.spec, rule, CARRIER64) for x, rule in zip(inputs, rules, strict=True)),  # type: ignore[arg-type]
+        tiles=grid.products * down * across,
         in_range=not grid.addend and tiling.always_fits(way, grid.length, first, second),
-        coded=way.site.format.dtype if way.results else np.uint32,
+        coded=coded,
         to_output=to_output,
         output=output,
         rounds=planned.converts,
     )
 
 
-def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
+def _addressed(whole: Settings) -> bool:
+    """Whether random numbers have addresses that are known."""
+    return whole.generator == "philox4x32" and whole.seed is not None
+
+
+def _reader(planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
+    """What reads an operand; None if its codes have to be looked at before."""
+    fmt, daz = planned.formats[which], planned.reading[which].daz
+    if fmt.bits > TABULATED and (daz or fmt.spec != FLOAT32):
+        return None
+    read = readable(np.empty(0, fmt.dtype), fmt, daz)
+    if read is None:
+        return None
+    reading, codes, table = read
+    outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
+    lying = generated.Lying(0, *steps, 0, grid.length, outputs, grid.products, grid.length * outputs)
+    return _Reader(*generated.Source(reading, codes, table, 0.0, 0.0).loop(panels, lying), fmt)
+
+
+def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
     """(what makes codes of the output of those of float32, or None if loops write the output's, whether it can be done here)."""
     if not planned.converts:
         if output.spec == FLOAT32 or way.results:
@@ -142,90 +187,53 @@ def _to_output(way: ways.OneByOne, planned: Program, whole: Settings, output: Fo
 
 
 @lru_cache(maxsize=64)
-def _ones(count: int, length: int, size: int) -> Codes:
-    """Rows of ones as tiles take them; nobody writes to them."""
-    found = np.zeros((count, 1, 1, length, size), np.float32)
-    found[..., 0] = 1.0
-    return found
+def _ones(size: int) -> Codes:
+    """Panels of ones; nobody writes to them."""
+    return np.ones(size, np.float32)
 
 
-def laid_out(numbers: Codes, size: int) -> Codes:
-    """(products, 1, panels, k, size) of numbers (products, k, n), filled up with zeros."""
-    products, length, count = numbers.shape
-    panels = -(-count // size)
-    shape = products, 1, panels, length, size
-    if panels == 1:  # mostly so, and then anything else would take longer than the sums
-        found: Codes = np.zeros(shape, np.float32)
-        if products == count == 1:
-            found[..., 0] = numbers.reshape(-1)
-        else:
-            found[:, 0, 0, :, :count] = numbers
-        return found
-    found = tiling.on_lines(shape, np.float32)
-    whole, rest = divmod(count, size)
-    found[:, 0, :whole] = numbers[:, :, : whole * size].reshape(products, length, whole, size).transpose(0, 2, 1, 3)
-    if rest:
-        found[:, 0, whole, :, :rest] = numbers[:, :, whole * size :]
-    return found
+ONE = tiling.Extent(0, 1, True, False)
 
 
-@lru_cache(maxsize=64)
-def _span_of_ones(fmt: Format) -> tiling.Extent:
-    return tiling.extent_of(1.0, 1.0, True, fmt)
-
-
-def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, each: bool) -> tuple[Codes, Any] | None:
-    """(codes, flags) of products, whose operands are flat; without `a` a row of ones."""
-    (count, rows, length, columns, _), shape, decode = plan.grid, plan.shape, plan.decode
-    height, width = plan.sizes
-    left: Codes
-    if a is None:
-        values = np.empty(b.size)
-        decode(b, values, *plan.read[1])
-        left, right = values, values.reshape(count, length, columns)
-    else:
-        before = a.size
-        values = np.empty(before + b.size)
-        decode(a, values[:before], *plan.read[0])
-        decode(b, values[before:], *plan.read[1])
-        left, right = values[:before].reshape(-1, rows, length), values[before:].reshape(count, length, columns)
-    start: Codes | None = None
-    if c is not None:
-        start = np.empty((count, rows, columns))
-        decode(c, start.reshape(-1), *plan.read[2])
-    if plan.in_range:  # what is not finite makes outputs that are not, unless these saturate
-        if not plan.beyond and not plan.extent(values)[2]:
+def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, each: bool) -> tuple[Codes, Any] | None:
+    """(codes, flags) of products, whose operands are flat; without `a` the sums of columns."""
+    (count, rows, _, columns, addend), spans = plan.grid, list[tiling.Extent]()
+    room = np.empty(plan.ends[-1], np.uint8)
+    at = generated.address(room)
+    given = {"a": at, "b": at + plan.ends[0], "values": at + plan.ends[1], "flags": at + plan.ends[2], "stream": stream}
+    for name, reader, codes in zip("ab", plan.readers, (a, b), strict=True):
+        if reader is None or codes is None:
+            given[name] = generated.address(_ones(plan.ends[0] // 4))
+            spans.append(ONE)
+            continue
+        found = array("d", (0.0, 0.0))
+        if not reader.read(codes, given[name], found):
             return None
-    else:
-        first, second = plan.inputs[:2]
-        spans = [_span_of_ones(first) if a is None else tiling.extent(left, first), tiling.extent(right, second)]
-        span_of_c = None if start is None else tiling.extent(start, plan.inputs[2])
-        if not tiling.fits_tiles(plan.way, length, spans, span_of_c):
-            return None
-    addends = plan.nothing
-    if start is not None:
-        addends = np.zeros(shape, np.float32)
+        if not plan.in_range:
+            spans.append(tiling.extent_of(found[0], found[1], True, reader.format))
+    span_of_c = None
+    if addend and c is not None:
+        start = decoded(c, plan.planned.partials, plan.planned.entry).reshape(count, rows, columns)
+        span_of_c, addends = tiling.extent(start, plan.planned.partials), np.zeros(plan.shape, np.float32)
         addends[:, :rows, :columns] = start
-    sums: Codes = np.empty(shape, plan.way.results or np.float32)
-    flags = np.empty(shape, np.uint8)
-    row_panels = _ones(count, length, height) if a is None else laid_out(left.transpose(0, 2, 1), height)
-    column_panels = laid_out(right, width)
-    plan.loop(
-        0, count * plan.tiles, row_panels, column_panels, addends, sums, flags, plan.numbers, plan.nan_flags, rows, columns,
-    )  # fmt: skip
-    raised = flags[:, :rows, :columns]
+        given["c"] = generated.address(addends)
+    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.grid.length, spans, span_of_c):
+        return None
+    plan.job(0, plan.tiles, given)
+    sums = room[plan.ends[1] : plan.ends[2]].view(plan.coded).reshape(plan.shape)
+    raised = room[plan.ends[2] :].reshape(plan.shape)[:, :rows, :columns]
     if raised.size == 1:
-        seen, rounded = int(flags[0, 0, 0]), sums[0, 0, :1]
+        seen, rounded = int(raised[0, 0, 0]), sums[0, 0, :1]
     else:
         seen, rounded = int(np.bitwise_or.reduce(raised, axis=None)), sums[:, :rows, :columns].flatten()
     if seen & plan.beyond:
         return None
-    single = rounded.view(plan.coded)
     if plan.to_output is None:
-        return single, raised if each else seen
-    single.setflags(write=False)
-    codes, more = np.empty(single.size, plan.output.dtype), np.empty(single.size, np.uint8) if plan.rounds else NO_CODES
-    plan.to_output(single, single, single, codes, more, 0, False)
+        return rounded, raised if each else seen
+    rounded.setflags(write=False)
+    codes = np.empty(rounded.size, plan.output.dtype)
+    more = np.empty(rounded.size, np.uint8) if plan.rounds else NO_CODES
+    plan.to_output(rounded, rounded, rounded, codes, more, 0, False)
     if plan.rounds and each:
         raised = raised | more.reshape(raised.shape)
     elif plan.rounds:
@@ -291,23 +299,6 @@ def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tupl
     return codes, done.seen if known else int(np.bitwise_or.reduce(flags, axis=None))
 
 
-def _drawn(
-    asked: tuple[Accumulator, Format, Format, Format, Settings],
-    sizes: small_draws.Sizes,
-    a: Codes | None,
-    b: Codes,
-    stream: int,
-    each: bool,
-) -> tuple[Codes, Any] | None:
-    """Few outputs that draw; without `a` sums."""
-    if sizes.products > small_draws.MOST:
-        return None
-    plan = small_draws.plan(*asked, sizes, elementwise.FAST)
-    if plan is None:
-        return None
-    return small_draws.run(plan, None if a is None else calls.flat(a), calls.flat(b), stream, each)
-
-
 def product(
     a: Any,
     b: Any,
@@ -340,14 +331,11 @@ def product(
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format", wide=True)
     if accumulator.wide or first.wide or second.wide or output.wide:
         return None
-    plan = _plan(accumulator, first, second, output, whole, grid, elementwise.FAST)
+    plan = _plan(accumulator, first, second, output, whole, grid, False, elementwise.FAST)
     if plan is None:
-        asked_for, sizes = (accumulator, first, second, output, whole), small_draws.Sizes(rows, length, columns)
-        found = _drawn(asked_for, sizes, a, b, stream, each) if count == 1 and c is None else None
-        if found is None:
-            found = _batch(a, b, (*asked_for, grid), each, options)
-        return None if found is None else _returned(found, shape, each)
-    found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), each)
+        found = _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
+    else:
+        found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), stream, each)
     return None if found is None else _returned(found, shape, each)
 
 
@@ -361,18 +349,6 @@ def _has_sums(accumulator: Accumulator, fmt: Format) -> bool:
     return fmt.emin <= 0 and fmt.max >= 1
 
 
-def _drawn_sums(
-    codes: Codes, fmt: Format, accumulator: Accumulator, output: Format | None, columns: int, asked: calls.Brief
-) -> tuple[Codes, Any] | None:
-    """Few sums that draw, of (length, columns) codes."""
-    if not _has_sums(accumulator, fmt):
-        return None
-    whole, each, stream = asked
-    output = accumulator.output(fmt, fmt) if output is None else output
-    sizes = small_draws.Sizes(1, codes.size // columns, columns)
-    return _drawn((accumulator, fmt, fmt, output, whole), sizes, None, codes, stream, each)
-
-
 @lru_cache(maxsize=512)
 def _plan_of_sums(
     accumulator: Accumulator, fmt: Format, output: Format | None, whole: Settings, length: int, columns: int, fast: bool
@@ -381,7 +357,7 @@ def _plan_of_sums(
     if not _has_sums(accumulator, fmt):
         return None
     output = accumulator.output(fmt, fmt) if output is None else output
-    return _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), fast)
+    return _plan(accumulator, fmt, fmt, output, whole, Grid(1, 1, length, columns, False), True, fast)
 
 
 FOLDED = 1 << 12
@@ -445,7 +421,7 @@ def total(
     asked = calls.brief(options, _left_open(accumulator))
     if asked is None or codes.ndim == 0:
         return None
-    whole, each, _ = asked
+    whole, each, stream = asked
     if axis is None or (codes.ndim == 1 and type(axis) is int and axis in (0, -1)):
         length, shape = codes.size, ()
         laid_out = codes
@@ -462,8 +438,5 @@ def total(
     if accumulator.wide or fmt.wide or (output is not None and output.wide):
         return None
     plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
-    if plan is None:
-        drawn = _drawn_sums(laid_out, fmt, accumulator, output, columns, asked)
-        return None if drawn is None else _returned(drawn, shape, each)
-    found = _run(plan, None, calls.flat(laid_out), None, each)
+    found = None if plan is None else _run(plan, None, calls.flat(laid_out), None, stream, each)
     return None if found is None else _returned(found, shape, each)

@@ -1,10 +1,9 @@
-"""Many small matrix products under one program: read, summed and written some at a time, by the loops of `kernels.stacked` and generated ones."""
+"""Many small matrix products under one program: read, summed and written some at a time, by generated loops."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
-from functools import lru_cache, reduce
+from functools import reduce
 from operator import or_
 from typing import Any, NamedTuple
 
@@ -14,7 +13,7 @@ from softfloat.engine import generated, threads, tiling, units
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded, readable
 from softfloat.engine.lines import Span
-from softfloat.engine.parameters import batches, tiles
+from softfloat.engine.parameters import tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
@@ -28,10 +27,6 @@ ROOM = 5 << 18
 """Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
 SHARES = 4
 """Pieces for each thread, if there are several."""
-SMALL = 1 << 18
-"""Bytes of a product that one loop reads, sums and writes before the next. Panels of more leave the CPU's first caches."""
-QUICKER = 4
-"""Times that this loop is quicker than those that pieces of work are meant for, so that Python comes between fewer of them."""
 MOST_CHAINS = 16
 """That are summed together, for whose random numbers there is room: more are each drawn for themselves."""
 LONG = 1 << 26
@@ -66,22 +61,13 @@ class Operand(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        source, lying = self._lying(self.codes[part])
-        return source.read(panels, lying)
-
-    def _lying(self, codes: Codes) -> tuple[generated.Source, generated.Lying]:
+        codes = self.codes[part]
         products, down, across = codes.shape
         (k_step, n_step), (length, outputs) = (
             ((1, across), (across, down)) if self.stands else ((across, 1), (down, across))
         )
         source = generated.Source(self.reading, codes, self.table, self.tiny, self.of_zeros)
-        return source, generated.Lying(0, k_step, n_step, 0, length, outputs, products, down * across)
-
-    def reading_loop(self, panels: Codes) -> tuple[np.uint64, Codes]:
-        """The address of the loop that reads one product, and what it takes of the first."""
-        source, lying = self._lying(self.codes[:1])
-        loop, words = source.loop(panels, lying)
-        return np.uint64(loop.address), np.array(words, np.uint64)
+        return source.read(panels, generated.Lying(0, k_step, n_step, 0, length, outputs, products, down * across))
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -249,28 +235,27 @@ def in_pieces(
     work = together * rows * length * columns
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
     cost = length * floor.ROWS * floor.LANES[way.carrier]
-    constants = tiling.numbers_of(way, planned), tiling.nan_flags_of(way), rows, columns
     enters = how.fixed is not None or how.scale_exponent != 0
     settled = c is None and isinstance(first, Operand) and _always_fits(way, planned)
     left: list[Span] = []
     arenas: list[Arena] = []  # that no thread is busy with
     seen: list[int] = []
 
-    def summed(arrays: list[Codes], number: int, low_c: float) -> int:
-        padded = None if tally is None else tally.padded(arrays[3].shape[1:], way.carrier)
-        a, b, begins = arrays[:3]
-        panels, raised = Panels(a, b, begins, low_c, c is not None), list[int]()
-        loop, more = way.loop(planned, panels, place._replace(first=place.first + number), random, padded)
+    def summed(panels: Panels, number: int) -> int:
+        padded = None if tally is None else tally.padded(panels.values.shape[1:], way.carrier)
+        job, raised = (
+            way.grids(planned, panels, place._replace(first=place.first + number), random, padded),
+            list[int](),
+        )
 
         def run_unit(start: int, stop: int) -> int:
-            raised.append(loop(start, stop, *arrays, *constants, *more) or 0)
+            raised.append(job(start, stop))
             return 0
 
-        count = len(a) * a.shape[2] * b.shape[2]
         if apart:
-            run_unit(0, count)
+            run_unit(0, panels.tiles)
         else:
-            threads.share_units(count, run_unit, cost)
+            threads.share_units(panels.tiles, run_unit, cost)
         if tally is not None and padded is not None:
             tally.cut(padded)
         return reduce(or_, raised, 0)
@@ -289,6 +274,7 @@ def in_pieces(
         found = [first.lay_out(part, arrays[0]), second.lay_out(part, arrays[1])]
         if not (found[0][2] and found[1][2]):
             return False
+        up = 0
         if not settled:
             up, spans = tiling.balanced(way, [first.extent(found[0]), second.extent(found[1])])
             if not _fits(way, planned, spans, span):
@@ -302,16 +288,20 @@ def in_pieces(
             arrays[0][:, 1] = arrays[1][:, 1] = 1.0
         if coded is not None and straight:
             arrays += [codes[part].view(coded), flags[part]]
-        raised = summed(arrays, part.start * rows * columns, tiling.low_of(way, span))
+        greatest = found[0][1] * 2.0**up, found[1][1] * 2.0**-up, 0.0 if span is None else 2.0**span.high
+        a, b, before, values, raised_by = arrays
+        low_c = tiling.low_of(way, span)
+        panels = Panels(a, b, before, values, raised_by, rows, columns, c is not None, greatest, low_c)
+        raised = summed(panels, part.start * rows * columns)
         seen.append(raised)
-        if way.leaves(arrays[4][:, :rows, :columns]):
+        if way.leaves(raised_by[:, :rows, :columns]):
             return False
         if isinstance(way, UnitWay) and how.fixed is not None:
-            values, raised_by = arrays[3][:, :rows, :columns], arrays[4][:, :rows, :columns]
+            values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]
             rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
             codes[part], flags[part] = rounded
         elif not straight:
-            _write(way, planned, arrays[3], arrays[4], codes[part], flags[part], raised)
+            _write(way, planned, values, raised_by, codes[part], flags[part], raised)
         elif raised != spec.INEXACT:
             tiling.put_right(way, planned, codes[part], flags[part], raised)
         return True
@@ -322,12 +312,17 @@ def in_pieces(
         except IndexError:
             kept = None if straight else coded or way.carrier
             arena = _arenas.borrow(way.carrier, way.planes, together, rows, length, columns, c is not None, kept)
-        for number in range(start, stop):
-            part = slice(number * together, min((number + 1) * together, products))
+        todo = [slice(n * together, min((n + 1) * together, products)) for n in range(start, stop)]
+        while todo:
+            part = todo.pop()
             count = part.stop - part.start
-            if not done(part, [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)):
-                codes[part], flags[part] = 0, 0  # whatever is there
-                left.append(Span(part.start, part.stop))
+            if done(part, [x[:count] for x in arena.arrays] if count < together else list(arena.arrays)):
+                continue
+            if count > 1:  # each is judged by its own operands
+                todo += [slice(n, n + 1) for n in range(part.start, part.stop)]
+                continue
+            codes[part], flags[part] = 0, 0  # whatever is there
+            left.append(Span(part.start, part.stop))
         arenas.append(arena)
         return 0
 
@@ -341,94 +336,6 @@ def in_pieces(
         return None
     known = straight and way.site.rule.overflow is not Overflow.NAN
     return Done(codes, flags, sorted(left), reduce(or_, seen, 0) if known else None)
-
-
-class _Batch(NamedTuple):
-    """What is known of products that one loop does, beforehand."""
-
-    loop: Callable[..., int]
-    coded: type
-    arena: tuple[Any, ...]  # what is asked of it
-    settled: bool  # that all finite operands are served
-    constants: tuple[Codes, int]  # what steps know, the flags of NaN
-    limit: float  # as `Way.limit` has it
-    size: int  # bytes of one
-    nowhere: tuple[Codes, Codes]  # in place of values and flags of one product, filled up
-
-
-@lru_cache(maxsize=512)
-def _batch(way: Way, planned: Program, planes: int, rows: int, length: int, columns: int) -> _Batch | None:
-    """That of products of one size; None if no loop does them."""
-    floor, coded = tiles(), way.results
-    whole = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
-    loop = way.batch(whole)
-    if loop is None or coded is None:
-        return None
-    settled = _always_fits(way, planned)
-    constants = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-    arena = way.carrier, planes, 1, rows, length, columns, False, None if whole else coded
-    size = _bytes_of(way.carrier, planes, rows, length, columns)
-    return _Batch(
-        loop,
-        coded,
-        arena,
-        settled,
-        constants,
-        way.limit(length),
-        size,
-        (np.empty((0, 0, 0), coded), np.empty((0, 0, 0), np.uint8)),
-    )
-
-
-def one_after_the_other(
-    way: Way, planned: Program, operands: tuple[Operand, Operand], into: tuple[Codes, Codes] | None
-) -> Done | None:
-    """As `in_pieces`, of products so small that what Python does between their loops counts: one loop does all. None if this is not for them."""
-    first, second = operands
-    (products, rows, length), columns = first.codes.shape, second.codes.shape[2]
-    batch = _batch(way, planned, first.planes, rows, length, columns) if products > 1 else None
-    if batch is None or batch.size > SMALL or (into and not all(x.flags.c_contiguous for x in into)):
-        return None
-    shape = products, rows, columns
-    codes, flags = into or (np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8))
-    values: Codes = codes.view(batch.coded)
-    spans, left = np.empty((products, 2, 2)), np.zeros(products, np.bool_)
-    seen: list[int] = []
-
-    def some(start: int, stop: int) -> int:
-        arena = _arenas.borrow(*batch.arena)
-        a, b, begins, *own = arena.arrays
-        arrays = [a, b, begins, *own, batch.constants[0]]
-        function, words, lows = way.beside(planned, arrays, rows, columns)
-        readers = [x for operand, panels in zip(operands, (a, b), strict=True) for x in operand.reading_loop(panels)]
-        raised = batch.loop(
-            function, words, *readers, start, stop, rows, length, columns, a, b, begins, values, flags, *(own or batch.nowhere),
-            *batch.constants, batch.limit, lows, spans, left,
-        )  # fmt: skip
-        _arenas.give_back(arena)
-        seen.append(raised)
-        return 0
-
-    threads.share_units(products, some, max(1, rows * length * columns // QUICKER))
-    raised, gone = reduce(or_, seen, 0), []
-    if not batch.settled and not _fits(way, planned, _widest(operands, spans[~left]), None):
-        left |= [not _fits(way, planned, _widest(operands, spans[n : n + 1]), None) for n in range(products)]
-        raised |= batches().LEFT
-    if raised & batches().LEFT:
-        gone = [Span(n, n + 1) for n in np.flatnonzero(left).tolist()]
-        codes[left], flags[left] = 0, 0  # whatever is there
-        raised ^= batches().LEFT
-    if raised != spec.INEXACT:
-        tiling.put_right(way, planned, codes, flags, raised)
-    known = batch.arena[-1] is None and not gone and way.site.rule.overflow is not Overflow.NAN
-    return Done(codes, flags, gone, raised if known else None)
-
-
-def _widest(operands: tuple[Operand, Operand], spans: Codes) -> list[Extent]:
-    """What two operands span of which a loop told the least and the greatest numbers, (products, 2, 2), all finite."""
-    least, greatest = spans[..., 0].min(axis=0, initial=np.inf), spans[..., 1].max(axis=0, initial=0.0)
-    found = zip(least.tolist(), greatest.tolist(), operands, strict=True)
-    return [operand.extent((low, high, True)) for low, high, operand in found]
 
 
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes, seen: int) -> None:
@@ -464,10 +371,6 @@ def run(
     operands = operands_of(planned, filled_up(a, 2, planned, way.group), filled_up(b, 1, planned, way.group), way)
     if operands is None:
         return None
-    if tally is None and c is None:
-        done = one_after_the_other(way, planned, operands, into)
-        if done is not None:
-            return done if len(done.left) < len(a) else None
     return in_pieces(way, planned, operands, c, place, random, into, tally)
 
 
@@ -490,22 +393,19 @@ def run_chains(
     of_a, of_b, begins, values, raised = Arena(
         way.carrier, 1, chains, rows, planned.length, columns, False, way.results or way.carrier
     ).arrays
-    panels = zip(operands, (of_a, of_b), strict=True)
-    spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in panels]
+    both = zip(operands, (of_a, of_b), strict=True)
+    spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in both]
     if not _fits(way, planned, spans, None):
         return None
-    loop = way.looped(planned, place, random, length, chains).grids
-    numbers, of_nan = tiling.numbers_of(way, planned), tiling.nan_flags_of(way)
-    arrays = of_a, of_b, begins, values, raised
-
-    seen: list[int] = []
+    panels = Panels(of_a, of_b, begins, values, raised, rows, columns, False)
+    job, seen = way.grids(planned, panels, place, random, None, chains, length), list[int]()
 
     def work(start: int, stop: int) -> int:
-        seen.append(loop(start, stop, *arrays, numbers, of_nan, rows, columns))
+        state = generated.room(job.what, chains)
+        seen.append(job(start, stop, {"state": generated.address(state)}))
         return 0
 
-    units = of_a.shape[2] * of_b.shape[2]
-    threads.share_units(units, work, length * floor.ROWS * floor.LANES[way.carrier])
+    threads.share_units(panels.tiles // chains, work, length * floor.ROWS * floor.LANES[way.carrier])
     shape = chains, rows, columns
     codes, flags = np.empty(shape, planned.partials.dtype), np.empty(shape, np.uint8)
     _write(way, planned, values, raised, codes, flags, reduce(or_, seen, 0))

@@ -16,9 +16,9 @@ import numpy as np
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT32, dots, stacked, steps, tiles
+from softfloat.engine.parameters import FLOAT32, dots, stacked, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import RESULTS, SUBNORMAL, WIDE_HIGHEST, Way, written
+from softfloat.engine.ways import RESULTS, SUBNORMAL, WIDE_HIGHEST, Way, nan_flags_of, written
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
@@ -143,19 +143,6 @@ def widest(fmt: Format) -> Extent:
 def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
     """Whether all finite operands of these formats are of a kind that this way serves, without c."""
     return fits_tiles(way, length, [widest(first), widest(second)], None)
-
-
-def nan_flags_of(way: Way) -> int:
-    """The flags of outputs that are NaN."""
-    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
-    return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
-
-
-@lru_cache(maxsize=512)
-def numbers_of(way: Way, planned: Program) -> Codes:
-    """What the steps know, as an array that nobody writes to."""
-    packed: Codes = steps().packed(way.numbers(planned), way.carrier)
-    return packed
 
 
 def coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:

@@ -7,7 +7,6 @@ know, the plain loop does.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -17,14 +16,12 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
-from softfloat.engine.arguments import Codes
 from softfloat.engine.known import NORMAL, beyond, spans_of
-from softfloat.engine.parameters import FLOAT16, FLOAT32, available, batches, dots, exact_units, sums, tiles, units
+from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, exact_units, sums, tiles, units
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import (
     LAYOUT,
     LONGEST,
-    Loop,
     Panels,
     Place,
     Random,
@@ -116,34 +113,19 @@ class UnitWay(Way):
         aligned = self.unit.kind == "aligned" and self.unit.term == 1
         return aligned or tries_quickly(self)
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
+    def grids(
+        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None
+    ) -> generated.Job:
         """The loop of grids for these operands."""
-        known = {} if tally is None else {"counts": tally.counts, "extremes": tally.extremes}
-        given = self.address(place, random)
+        known, given = panels.arrays(self, planned, tally), panels.sizes(self) | self.address(place, random)
+        turns = panels.a.shape[-2]
+        near = NEAR // (self.planes * turns * tiles().ROWS * np.dtype(self.carrier).itemsize)
+        given |= {"near": max(near, 1), "step": planned.begun.get(dots().STORE, 0)}
         if stretch := sums().spanned(self.unit):
             known |= {"spans_a": spans_of(panels.a, stretch), "spans_b": spans_of(panels.b, stretch)}
             known |= {"low_c": np.array([panels.low_c])}
             given["stretches"] = known["spans_a"].shape[1]
-        return self._looped(planned, known, given, tally is not None).grids, ()
-
-    def _looped(
-        self, planned: Program, known: dict[str, Codes], given: dict[str, int], counting: bool = False
-    ) -> generated.Grids:
-        length = -(-planned.length // self.group) * self.group
-        near = max(NEAR // (self.planes * length * tiles().ROWS * np.dtype(self.carrier).itemsize), 1)
-        given |= {"near": near, "step": planned.begun.get(dots().STORE, 0)}
-        return generated.Grids(self.sum("grid", counting), known, given)
-
-    def batch(self, whole: bool) -> Callable[..., int] | None:
-        """The loop of `kernels.batches`, of aligned units."""
-        if self.unit.kind != "aligned" or self.unit.stored == "drawn" or not self.results:
-            return None
-        loop: Callable[..., int] = batches().batch(whole)
-        return loop
-
-    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
-        """What that loop takes beside its arrays."""
-        return *self._looped(planned, {}, {}).words_of_grids, generated.NO_LOWS
+        return generated.Job(self.sum("grid", tally is not None), known, given)
 
 
 def choose(planned: Program) -> UnitWay | None:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,13 +12,12 @@ import numpy as np
 
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, largest_of, lows_of, narrow_numbers
+from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
     available,
-    batches,
     descriptions,
     dots,
     orders,
@@ -53,14 +51,48 @@ class Place(NamedTuple):
 
 
 class Panels(NamedTuple):
-    """Operands as the loops take them, and the lowest bit that a sum may have before its first product, infinite without any."""
+    """Operands as the loops of grids take them, and where results go, of whole tiles; so many rows and columns are wanted.
+
+    a is (products, planes, row panels, k, rows of one), b alike, of columns; c, values and flags are (products, rows, columns), c maybe of one
+    product, for all. Tiles of a product follow those of another. What outputs beyond `rows` and `columns` raise is seen as well, INEXACT always.
+    """
 
     a: Codes
     b: Codes
     c: Codes
-    low_c: float = math.inf
-    begins: bool = True
+    values: Codes
+    flags: Codes
+    rows: int
+    columns: int
+    begins: bool
     """Whether sums begin with c; else that holds zeros."""
+    greatest: tuple[float, float, float] = (math.inf, math.inf, math.inf)
+    """The largest magnitudes of a, b and c."""
+    low_c: float = math.inf
+    """The lowest bit that a sum may have before its first product, infinite without any."""
+
+    @property
+    def tiles(self) -> int:
+        """Of all products."""
+        return int(len(self.a) * self.a.shape[2] * self.b.shape[2])
+
+    def arrays(self, way: Way, planned: Program, tally: Tally | None) -> dict[str, Codes]:
+        """What a loop is told of places; counts go to the `tally`, if there is one."""
+        found = {
+            "a": self.a, "b": self.b, "c": self.c, "values": self.values, "flags": self.flags,
+            "numbers": numbers_of(way, planned),
+        }  # fmt: skip
+        return found if tally is None else found | tally._asdict()
+
+    def sizes(self, way: Way) -> dict[str, int]:
+        """And of sizes."""
+        (panels, turns, height), (across, _, width) = self.a.shape[2:], self.b.shape[2:]
+        size = panels * height * across * width
+        return {
+            "tiles": panels * across, "panels": panels, "turns": turns, "wide": across * width, "rows": self.rows, "columns": self.columns,
+            "a_size": panels * turns * height, "b_size": across * turns * width, "c_size": size if len(self.c) > 1 else 0, "size": size,
+            "product_stride": self.rows * self.columns, "nan_flags": nan_flags_of(way), "has_c": int(self.begins),
+        }  # fmt: skip
 
 
 class Tally(NamedTuple):
@@ -108,10 +140,6 @@ def written(fmt: Format) -> str:
     """As what loops write a format's codes, if they do."""
     writing = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}.get(fmt.spec, "")
     return "" if writing == "half" and not available()[1] else writing
-
-
-Loop = tuple[Callable[..., Any], tuple[Any, ...]]
-"""A loop, and what it takes beyond what all take."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -171,7 +199,9 @@ class Way:
         """What the steps know of formats and rules."""
         return narrow_numbers(planned.sites[dots().RUNNING])
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
+    def grids(
+        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None
+    ) -> generated.Job:
         """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one."""
         raise NotImplementedError
 
@@ -189,18 +219,6 @@ class Way:
     def widest(self) -> float:
         """Bits that there may be between the largest sum and the smallest bit."""
         return math.inf
-
-    def limit(self, length: int) -> float:
-        """What the magnitudes of so many products must add up to less than for loops that split sums, 0 without any."""
-        return 0.0
-
-    def batch(self, whole: bool) -> Callable[..., int] | None:
-        """The loop of `kernels.batches`, if there is one, for outputs that are whole tiles or not."""
-        return None
-
-    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
-        """What that loop takes beside its arrays: the address of a generated one, its words, room for the least numbers of panels."""
-        raise NotImplementedError
 
     def of_zeros(self, planned: Program) -> float:
         """The power of two that loops are told of zeros, where terms are aligned."""
@@ -254,33 +272,26 @@ class Generated(Way):
             order or ("fma" if exact else self.operation), stage, counting, layout, *shape, reading, coded
         )
 
-    def watched(self, planned: Program, panels: Panels) -> tuple[Any, ...]:
-        """What loops are told of operands."""
-        return ()
+    def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
+        """What loops are told of operands: arrays and numbers."""
+        return {}, {}
 
-    def loop(self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None) -> Loop:
-        """The loop of grids for these operands."""
-        job = self.looped(planned, place, random, planned.length, 1, tally, panels.begins)
-        return job.grids, self.watched(planned, panels)
-
-    def looped(
-        self, planned: Program, place: Place, random: Random, length: int, chains: int, tally: Tally | None = None, begins: bool = False
-    ) -> generated.Grids:  # fmt: skip
-        """The loop of grids, or of several chains of one.
-
-        These have so many products in all; `planned` is the program of the first.
-        """
+    def grids(
+        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, chains: int = 1, length: int = 0,
+        quickly: bool = True,
+    ) -> generated.Job:  # fmt: skip
+        """The loop of grids for these operands, or of several chains of one, which have so many products in all; `planned` is the program of the
+        first. Operands of a call to come are not looked at for what would be `quickly` done."""
         what = self.sum("grid", tally is not None)
-        known: dict[str, Codes] = {}
-        given = {"length": length, "chains": chains, "has_c": int(begins)}
-        if tally is not None:
-            known |= {"counts": tally.counts, "extremes": tally.extremes}
+        known, given = self.watched(planned, panels) if quickly else ({}, {})
+        known |= panels.arrays(self, planned, tally)
+        given |= panels.sizes(self) | {"length": length or planned.length, "chains": chains}
         if what.stage.draws:
             begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
             known |= self.rounding
             given |= self.address(place, random)
             given |= generated.turns(begun, chains if chains > 1 else planned.apart, chains)
-        return generated.Grids(what, known, given)
+        return generated.Job(what, known, given)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -310,14 +321,14 @@ class Compensated(Settled):
 class OneByOne(Settled):
     """Sums of products that are fused, or rounded as the sum is."""
 
-    def watched(self, planned: Program, panels: Panels) -> tuple[Codes, bool]:
+    def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
         """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
-        lows = lows_of(panels.a, panels.b) if self.asks else generated.NO_LOWS
-        limit, roomy = self.limit(planned.length), False
-        if limit:
-            a, b, c = (largest_of(x) for x in panels[:3])
-            roomy = planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
-        return lows, roomy
+        limit, (a, b, c) = self.limit(planned.length), panels.greatest
+        roomy = bool(limit) and planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
+        given = {"roomy": int(roomy)}
+        if not self.asks:
+            return {}, given
+        return {"lows": lows_of(panels.a, panels.b)}, given | {"low_b": panels.a.size // panels.a.shape[-1]}
 
     def limit(self, length: int) -> float:
         """Of halves and bfloat16, what no sum reaches, rounded or not."""
@@ -327,29 +338,10 @@ class OneByOne(Settled):
         top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
-    def batch(self, whole: bool) -> Callable[..., int] | None:
-        """The loop of `kernels.batches`, which makes codes."""
-        if self.results is None:
-            return None
-        loop: Callable[..., int] = batches().batch(whole)
-        return loop
-
-    def beside(self, planned: Program, arrays: list[Codes], rows: int, columns: int) -> tuple[np.uint64, Codes, Codes]:
-        """What that loop takes beside its arrays."""
-        a, b = arrays[:2]
-        asked = (a.shape[2] + b.shape[2]) * a.shape[3] * self.asks
-        return *_words_of(self, planned), np.empty(asked, np.float32) if asked else generated.NO_LOWS
-
     @property
     def asks(self) -> bool:
         """Whether loops ask for the least numbers of turns."""
         return bool(quick_steps().is_lifted(self.operation, self.manner))
-
-
-@lru_cache(maxsize=512)
-def _words_of(way: OneByOne, planned: Program) -> tuple[np.uint64, Codes]:
-    """The address of a way's loop of grids, and its words."""
-    return way.looped(planned, Place(0, 0, 0), Random(0, 0), planned.length, 1).words_of_grids
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -376,6 +368,19 @@ class Drawn(Generated):
             ftz=narrow and rule.ftz,
             wide=self.wide,
         )
+
+
+def nan_flags_of(way: Way) -> int:
+    """The flags of outputs that are NaN."""
+    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
+    return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
+
+
+@lru_cache(maxsize=512)
+def numbers_of(way: Way, planned: Program) -> Codes:
+    """What the steps know, as an array that nobody writes to."""
+    packed: Codes = steps().packed(way.numbers(planned), way.carrier)
+    return packed
 
 
 # -- choosing --------------------------------------------------------------------------------------------------------

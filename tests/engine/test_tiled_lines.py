@@ -82,9 +82,7 @@ def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stacks, "ROOM", 1)  # one product after the other, of which some are not served
     a[1, 2, 3], b[3, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
     b[4], a[4] = 0, a[4] | (1 << (fmt.bits - 1))
-    for size in (stacks.SMALL, 0):  # by one loop, and by others
-        monkeypatch.setattr(stacks, "SMALL", size)
-        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
+    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
 
 
 @pytest.mark.sampled(3)
@@ -101,12 +99,10 @@ def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pyt
     monkeypatch.setattr(stacks, "ROOM", 1)
     a[1, 2, 3], b[2, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
     both_ways(monkeypatch, a.swapaxes(1, 2).copy().swapaxes(1, 2), b, fmt, accumulator, **options)
-    for size in (stacks.SMALL, 0):
-        monkeypatch.setattr(stacks, "SMALL", size)
-        codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
-        again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
-        np.testing.assert_array_equal(codes, again)
-        assert seen == np.bitwise_or.reduce(flags, axis=None)
+    codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
+    again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
+    np.testing.assert_array_equal(codes, again)
+    assert seen == np.bitwise_or.reduce(flags, axis=None)
 
 
 BATCHED = [
@@ -121,14 +117,14 @@ BATCHED = [
 ]
 
 
-def left_by_one_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
-    """What tells of the calls since it was asked last which of their products the loop of small ones left; None: all, and more."""
-    found, one_after_the_other = set(), stacks.one_after_the_other
+def left_of_batches(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
+    """What tells of the calls since it was asked last which of their products loops of batches left; None: all."""
+    found, run = set(), stacks.run
 
     def watched(*arguments: Any) -> Any:
-        done = one_after_the_other(*arguments)
-        if len(arguments[2][0].codes) > 1:
-            found.add(None if done is None else tuple(span.start for span in done.left))
+        done = run(*arguments)
+        if len(arguments[2]) > 1:
+            found.add(None if done is None else tuple(n for span in done.left for n in range(*span)))
         return done
 
     def told() -> set[Any]:
@@ -136,15 +132,18 @@ def left_by_one_loop(monkeypatch: pytest.MonkeyPatch) -> Callable[[], set[Any]]:
         found.clear()
         return before
 
-    monkeypatch.setattr(stacks, "one_after_the_other", watched)
+    monkeypatch.setattr(stacks, "run", watched)
     return told
 
 
 @SERVED
 @pytest.mark.parametrize(("how", "fmt"), BATCHED, ids=repr)
-def test_small_products_go_by_one_loop(how: Accumulator, fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those with an infinity or NaN are left by it, and no other; larger ones and those that go on from sums are not for it."""
-    rng, left = np.random.default_rng(8), left_by_one_loop(monkeypatch)
+def test_products_of_a_batch_are_left_one_by_one(
+    how: Accumulator, fmt: Format, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those with an infinity or NaN, and no other."""
+    rng, left = np.random.default_rng(8), left_of_batches(monkeypatch)
+    monkeypatch.setattr(small, "_plan", lambda *_: None)
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     special = (-np.inf if fmt.infinities else np.nan), np.nan
     for rows, length, columns in ((16, 24, 32), (9, 30, 21), (8, 33, 16)):
@@ -156,10 +155,7 @@ def test_small_products_go_by_one_loop(how: Accumulator, fmt: Format, monkeypatc
         assert left() == {(2, 5)}
         c = drawn(rng, how.partials, (7, rows, columns), 1.0)
         both_ways(monkeypatch, a, b, fmt, how, c)
-        assert left() == set()
-    a, b = drawn(rng, fmt, (2, 300, 300), 1.0), drawn(rng, fmt, (2, 300, 8), 1.0)
-    bits.matmul(a, b, fmt, how)
-    assert left() == {None}
+        assert left() == {(2, 5)}
 
 
 @SERVED
@@ -237,7 +233,7 @@ def test_products_beyond_the_lift_stay_on_the_fast_road(monkeypatch: pytest.Monk
 @SERVED
 def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     """Of formats whose numbers reach further than the loop: each product is judged by its own."""
-    rng, left = np.random.default_rng(8), left_by_one_loop(monkeypatch)
+    rng, left = np.random.default_rng(8), left_of_batches(monkeypatch)
     a, b = (drawn(rng, Format.from_name("bfloat16"), shape, 1.0) for shape in ((6, 16, 20), (6, 20, 32)))
     a[1, 15, 19], b[3, 0, 0], a[4, 0, 1], b[4, 1, 31] = encoded([2.0**-130, 2.0**-120, 2.0**90, 2.0**80], "bfloat16")
     a[5] = 0

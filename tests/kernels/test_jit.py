@@ -277,8 +277,7 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import batches, blocks, dots, fast, loops, paired, stacked, tiles
-from softfloat.kernels.sums import calls
+from softfloat.kernels import blocks, dots, fast, loops, paired, stacked, tiles
 
 made = [
     loops.elementwise("add", "nearest", False),
@@ -287,7 +286,7 @@ made = [
     loops.extremum(True, False), loops.to_integer(True), loops.drawing(), loops.generating(),
     fast.half_folding("add"),
     dots.contraction(True, True), dots.contraction(False, True), dots.contraction(False, None), dots.extent(), tiles.spans(),
-    paired.collected(), calls.launch(), batches.batch(True),
+    paired.collected(),
     stacked.coded("half"),
     blocks.elementwise("half", "fma", "selected", True, True), blocks.elementwise("cpu", "add", "nearest", False, False),
     blocks.elementwise("float64", "convert", "stochastic", True, False), blocks.elementwise("double", "fma", "to_odd", False, False),
