@@ -128,7 +128,16 @@ def _plan(
         )
     ]
     a, b, values, flags = nowhere
-    panels = ways.Panels(a, b, np.zeros(shape, np.float32), values, flags, grid.rows, grid.columns, grid.addend)
+    panels = ways.Panels(
+        np.ones(a.shape, a.dtype) if sums else a,
+        b,
+        np.zeros(shape, np.float32),
+        values,
+        flags,
+        grid.rows,
+        grid.columns,
+        grid.addend,
+    )
     first_reader, second_reader = None if sums else _reader(planned, 0, grid, a), _reader(planned, 1, grid, b)
     if second_reader is None or (first_reader is None and not sums):
         return None
@@ -186,24 +195,19 @@ def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format)
     return ready, ready is not None
 
 
-@lru_cache(maxsize=64)
-def _ones(size: int) -> Codes:
-    """Panels of ones; nobody writes to them."""
-    return np.ones(size, np.float32)
-
-
 ONE = tiling.Extent(0, 1, True, False)
+_BYTE = array("B", [0])
 
 
 def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, each: bool) -> tuple[Codes, Any] | None:
     """(codes, flags) of products, whose operands are flat; without `a` the sums of columns."""
     (count, rows, _, columns, addend), spans = plan.grid, list[tiling.Extent]()
-    room = np.empty(plan.ends[-1], np.uint8)
-    at = generated.address(room)
-    given = {"a": at, "b": at + plan.ends[0], "values": at + plan.ends[1], "flags": at + plan.ends[2], "stream": stream}
+    room = _BYTE * plan.ends[-1]  # of which Python knows sooner where it lies
+    at, (of_b, of_sums, of_flags, _) = room.buffer_info()[0], plan.ends
+    given = {"a": at, "b": at + of_b, "values": at + of_sums, "flags": at + of_flags, "stream": stream}
     for name, reader, codes in zip("ab", plan.readers, (a, b), strict=True):
-        if reader is None or codes is None:
-            given[name] = generated.address(_ones(plan.ends[0] // 4))
+        if reader is None or codes is None:  # there are ones
+            del given[name]
             spans.append(ONE)
             continue
         found = array("d", (0.0, 0.0))
@@ -220,12 +224,16 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
     if not plan.in_range and not tiling.fits_tiles(plan.way, plan.grid.length, spans, span_of_c):
         return None
     plan.job(0, plan.tiles, given)
-    sums = room[plan.ends[1] : plan.ends[2]].view(plan.coded).reshape(plan.shape)
-    raised = room[plan.ends[2] :].reshape(plan.shape)[:, :rows, :columns]
-    if raised.size == 1:
-        seen, rounded = int(raised[0, 0, 0]), sums[0, 0, :1]
+    outputs = math.prod(plan.shape)
+    if count == rows == columns == 1:
+        rounded, seen = np.frombuffer(room, plan.coded, 1, of_sums), room[of_flags]
+        raised = np.array([[[seen]]], np.uint8) if each else None
     else:
-        seen, rounded = int(np.bitwise_or.reduce(raised, axis=None)), sums[:, :rows, :columns].flatten()
+        rounded, raised = (
+            np.frombuffer(room, kind, outputs, at).reshape(plan.shape)[:, :rows, :columns].copy()
+            for kind, at in ((plan.coded, of_sums), (np.uint8, of_flags))
+        )
+        rounded, seen = rounded.reshape(-1), int(np.bitwise_or.reduce(raised, axis=None))
     if seen & plan.beyond:
         return None
     if plan.to_output is None:
