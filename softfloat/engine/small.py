@@ -15,24 +15,21 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, folds, generated, products, stacks, tiling, ways
+from softfloat.engine import calls, elementwise, folds, generated, products, stacks, threads, tiling, unit_ways, ways
 from softfloat.engine.arguments import Codes, magnitudes
 from softfloat.engine.decoding import TABULATED, decoded, readable
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
-from softfloat.engine.options import ENVIRONMENT_OPTIONS, Call, Options, Uses
+from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
 from softfloat.engine.parameters import FLOAT32, NEAREST, dots, tiles
-from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow, Rule
 
-FUSED = "fma", "single_fma", "single_fma_of_narrow"
-"""Operations that round a sum alone; its terms are numbers as they are."""
-MOST = 1 << 18  # multiply-adds, those of tiles filled up included, that one thread does
-WHOLE = 1 << 28  # multiply-adds of a batch up to which all of it is done at once
+MOST = 1 << 22  # multiply-adds, those of tiles filled up included, of operands that are laid out at once
+WATCHED = 1 << 16  # from which on it pays to look at operands for sums that may be split
 
 Shape = tuple[int, ...]
 
@@ -54,9 +51,9 @@ class Grid(NamedTuple):
     addend: bool
 
     @property
-    def panels(self) -> tuple[int, int]:
-        """Panels of rows and of columns."""
-        return -(-self.rows // tiles().ROWS), -(-self.columns // tiles().LANES[np.float32])
+    def work(self) -> int:
+        """Multiply-adds."""
+        return self.products * self.rows * self.length * self.columns
 
 
 class _Reader(NamedTuple):
@@ -80,13 +77,17 @@ class Plan(NamedTuple):
     grid: Grid
     planned: Program
     shape: tuple[int, int, int]  # of outputs, tiles filled up
-    ends: tuple[int, ...]  # bytes before which panels of a and b, values and flags end that follow each other
-    way: ways.Generated
+    ends: tuple[
+        int, ...
+    ]  # bytes before which panels of a and b, values and flags end that follow each other, all on lines of the cache
+    way: ways.Way
+    panels: ways.Panels  # whose operands are nowhere yet, but for ones
     job: generated.Job
     readers: tuple[_Reader | None, _Reader]  # no first one reads ones
     beyond: int  # flags after which an output may be no number
     in_range: bool  # whether all operands are that are finite
-    tiles: int
+    watched: bool  # whether loops are told more of operands
+    cost: int  # multiply-adds of a tile
     coded: Any  # the type of codes that loops make, or of values as float32 has them
     to_output: Ready | None  # None: these are the output's
     output: Format
@@ -103,57 +104,51 @@ def _plan(
         planned = program(accumulator, first, second, output, whole, grid.length)
     except (TypeError, ValueError):
         return None
-    way = ways.choose(planned) if fast else None
-    if not isinstance(way, ways.Generated) or (planned.draws and (way.compensates or not _addressed(whole))):
+    way = products.way_of(planned, grid.addend) if fast else None
+    if way is None or planned.index is not None or (planned.draws and not _addressed(whole)):
         return None
-    (down, across), height, width = grid.panels, tiles().ROWS, tiles().LANES[np.float32]
-    if planned.index is not None or planned.length != grid.length:
+    if not _is_settled(way, planned, grid):
         return None
-    if grid.products * down * across * grid.length * height * width > MOST:
+    height, width, carrier = tiles().ROWS, tiles().LANES[way.carrier], np.dtype(way.carrier)
+    down, across, cost = -(-grid.rows // height), -(-grid.columns // width), grid.length * height * width
+    if planned.length != grid.length or grid.products * down * across * cost > MOST:
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
         return None
-    shape, coded = (
-        (grid.products, down * height, across * width),
-        way.site.format.dtype if way.results else np.dtype(np.uint32),
-    )
-    nowhere = [
+    shape = grid.products, down * height, across * width
+    coded = way.site.format.dtype if way.results else np.dtype(np.uint32)
+    a, b, values, flags = nowhere = [
         np.broadcast_to(np.zeros((), kind), (grid.products, *x))
         for x, kind in (
-            ((1, down, grid.length, height), np.dtype(np.float32)),
-            ((1, across, grid.length, width), np.dtype(np.float32)),
+            ((way.planes, down, grid.length, height), carrier),
+            ((way.planes, across, grid.length, width), carrier),
             (shape[1:], coded),
             (shape[1:], np.dtype(np.uint8)),
         )
     ]
-    a, b, values, flags = nowhere
-    panels = ways.Panels(
-        np.ones(a.shape, a.dtype) if sums else a,
-        b,
-        np.zeros(shape, np.float32),
-        values,
-        flags,
-        grid.rows,
-        grid.columns,
-        grid.addend,
-    )
-    first_reader, second_reader = None if sums else _reader(planned, 0, grid, a), _reader(planned, 1, grid, b)
-    if second_reader is None or (first_reader is None and not sums):
+    begins = np.zeros(shape, carrier)
+    first_reader, second_reader = (_reader(way, planned, which, grid, x) for which, x in enumerate((a, b)))
+    if first_reader is None or second_reader is None:
         return None
+    if sums:
+        a, first_reader = np.ones(a.shape, carrier), None
+    panels = ways.Panels(a, b, begins, values, flags, grid.rows, grid.columns, grid.addend)
     key = replica_key(whole.seed or 0, 0 if whole.replica_identical else whole.replica)
     saturates = way.site.rule.overflow is Overflow.SATURATE and not way.compensates
     return Plan(
         grid=grid,
         planned=planned,
         shape=shape,
-        ends=tuple(accumulate(x.size * x.itemsize for x in nowhere)),
+        ends=tuple(accumulate(-(-x.size * x.itemsize // CACHE_LINE) * CACHE_LINE for x in nowhere)),
         way=way,
+        panels=panels,
         job=way.grids(planned, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
         readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
-        tiles=grid.products * down * across,
-        in_range=not grid.addend and tiling.always_fits(way, grid.length, first, second),
+        in_range=not grid.addend and stacks.always_fits(way, planned),
+        watched=isinstance(way, ways.OneByOne) and grid.work >= WATCHED,
+        cost=cost,
         coded=coded,
         to_output=to_output,
         output=output,
@@ -161,12 +156,23 @@ def _plan(
     )
 
 
+def _is_settled(way: ways.Way, planned: Program, grid: Grid) -> bool:
+    """Whether nothing is to be known of operands beyond what their reading tells; whether a loop is worth its making, of orders and units of
+    which there are many."""
+    if isinstance(way, ways.Generated):
+        if way.operation != "pairwise":
+            return True
+    elif not isinstance(way, unit_ways.UnitWay) or way.unit.kind != "aligned" or way.alike or way.results is None:
+        return False
+    return grid.products > 1 or (1 not in (grid.rows, grid.columns) and products.goes_directly(planned, grid.work))
+
+
 def _addressed(whole: Settings) -> bool:
     """Whether random numbers have addresses that are known."""
     return whole.generator == "philox4x32" and whole.seed is not None
 
 
-def _reader(planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
+def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
     """What reads an operand; None if its codes have to be looked at before."""
     fmt, daz = planned.formats[which], planned.reading[which].daz
     if fmt.bits > TABULATED and (daz or fmt.spec != FLOAT32):
@@ -177,7 +183,9 @@ def _reader(planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader 
     reading, codes, table = read
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
     lying = generated.Lying(0, *steps, 0, grid.length, outputs, grid.products, grid.length * outputs)
-    return _Reader(*generated.Source(reading, codes, table, 0.0, 0.0).loop(panels, lying), fmt)
+    tiny = float((planned.accumulator.unpacked or fmt).tiny)
+    source = generated.Source(reading, codes, table, tiny, way.of_zeros(planned))
+    return _Reader(*source.loop(panels, lying), fmt)
 
 
 def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
@@ -197,15 +205,18 @@ def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format)
 
 ONE = tiling.Extent(0, 1, True, False)
 _BYTE = array("B", [0])
+CACHE_LINE = 64
 
 
 def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, each: bool) -> tuple[Codes, Any] | None:
     """(codes, flags) of products, whose operands are flat; without `a` the sums of columns."""
-    (count, rows, _, columns, addend), spans = plan.grid, list[tiling.Extent]()
-    room = _BYTE * plan.ends[-1]  # of which Python knows sooner where it lies
-    at, (of_b, of_sums, of_flags, _) = room.buffer_info()[0], plan.ends
+    (count, rows, _, columns, addend), spans, panels = plan.grid, list[tiling.Extent](), plan.panels
+    room = _BYTE * (plan.ends[-1] + CACHE_LINE)  # of which Python knows sooner where it lies
+    skipped = -room.buffer_info()[0] % CACHE_LINE
+    at, (of_b, of_sums, of_flags, _) = room.buffer_info()[0] + skipped, plan.ends
     given = {"a": at, "b": at + of_b, "values": at + of_sums, "flags": at + of_flags, "stream": stream}
-    for name, reader, codes in zip("ab", plan.readers, (a, b), strict=True):
+    greatest = [1.0, 1.0, 0.0]
+    for which, (name, reader, codes) in enumerate(zip("ab", plan.readers, (a, b), strict=True)):
         if reader is None or codes is None:  # there are ones
             del given[name]
             spans.append(ONE)
@@ -213,25 +224,42 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         found = array("d", (0.0, 0.0))
         if not reader.read(codes, given[name], found):
             return None
+        greatest[which] = found[1]
         if not plan.in_range:
             spans.append(tiling.extent_of(found[0], found[1], True, reader.format))
     span_of_c = None
     if addend and c is not None:
         start = decoded(c, plan.planned.partials, plan.planned.entry).reshape(count, rows, columns)
-        span_of_c, addends = tiling.extent(start, plan.planned.partials), np.zeros(plan.shape, np.float32)
+        span_of_c, addends = tiling.extent(start, plan.planned.partials), np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
-        given["c"] = generated.address(addends)
-    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.grid.length, spans, span_of_c):
+        given["c"], greatest[2] = generated.address(addends), 2.0**span_of_c.high
+    if not plan.in_range and not stacks.fits(plan.way, plan.planned, spans, span_of_c):
         return None
-    plan.job(0, plan.tiles, given)
+    told: dict[str, Codes] = {}
+    if plan.watched and isinstance(plan.way, ways.OneByOne):
+        x, y = (
+            panel
+            if reader is None
+            else np.frombuffer(room, panel.dtype, panel.size, skipped + begin).reshape(panel.shape)
+            for panel, reader, begin in zip(panels[:2], plan.readers, (0, of_b), strict=True)
+        )
+        told, more = plan.way.watched(
+            plan.planned, panels._replace(a=x, b=y, greatest=(greatest[0], greatest[1], greatest[2]))
+        )
+        given |= more | generated.addresses(told)
+
+    def work(first: int, last: int) -> int:
+        return plan.job(first, last, given)
+
+    threads.share_units(panels.tiles, work, plan.cost)
     outputs = math.prod(plan.shape)
     if count == rows == columns == 1:
-        rounded, seen = np.frombuffer(room, plan.coded, 1, of_sums), room[of_flags]
-        raised = np.array([[[seen]]], np.uint8) if each else None
+        rounded, seen = np.frombuffer(room, plan.coded, 1, skipped + of_sums), room[skipped + of_flags]
+        raised = np.array([[[seen]]], np.uint8)
     else:
         rounded, raised = (
-            np.frombuffer(room, kind, outputs, at).reshape(plan.shape)[:, :rows, :columns].copy()
-            for kind, at in ((plan.coded, of_sums), (np.uint8, of_flags))
+            np.frombuffer(room, kind, outputs, skipped + begin).reshape(plan.shape)[:, :rows, :columns].copy()
+            for kind, begin in ((plan.coded, of_sums), (np.dtype(np.uint8), of_flags))
         )
         rounded, seen = rounded.reshape(-1), int(np.bitwise_or.reduce(raised, axis=None))
     if seen & plan.beyond:
@@ -260,51 +288,6 @@ def _returned(found: tuple[Codes, Any], shape: Shape, each: bool) -> tuple[Any, 
 def _is_whole(x: Any, fmt: Format) -> bool:
     """Whether something is an array of a format's codes in which every code is one of the format."""
     return type(x) is np.ndarray and x.dtype == fmt.dtype and fmt.bits == 8 * fmt.dtype.itemsize
-
-
-@lru_cache(maxsize=512)
-def _batched(
-    accumulator: Accumulator, first: Format, second: Format, output: Format, whole: Settings, grid: Grid, fast: bool
-) -> tuple[Program, ways.Way] | None:
-    """What does so many products at once, if there is nothing else to do for them."""
-    work = grid.products * grid.rows * grid.length * grid.columns
-    if not fast or grid.addend or work > WHOLE or (grid.products == 1 and 1 in (grid.rows, grid.columns)):
-        return None
-    try:
-        planned = program(accumulator, first, second, output, whole, grid.length)
-    except (TypeError, ValueError):
-        return None
-    if planned.draws or (grid.products == 1 and not products.goes_directly(planned, work)):
-        return None
-    way = products.way_of(planned)
-    return (planned, way) if way is not None and products.is_straight(planned) else None
-
-
-def _batch(a: Codes, b: Codes, asked: Any, each: bool, options: Options) -> tuple[Any, Any] | None:
-    """Products too many or too large for `_run`, some at a time: what comes before their loops takes no more time than needed.
-
-    One alone that its loops leave goes the long way.
-    """
-    *_, output, _, grid = asked
-    found = _batched(*asked, elementwise.FAST)
-    if found is None:
-        return None
-    planned, way = found
-    shape, columns = (grid.products, grid.rows, grid.columns), grid.columns
-    codes, flags = np.empty(shape, output.dtype), np.empty(shape, np.uint8)
-    a, b = a.reshape(-1, *a.shape[-2:]), b.reshape(-1, *b.shape[-2:])
-    done = stacks.run(way, planned, a, b, None, ways.Place(0, columns, 1), ways.Random(0, 0), (codes, flags))
-    if done is None:
-        return None
-    if done.left:
-        problem, call = Problem(a, b, None, False, 0, columns, 1), Call(options, output)
-        nothing = np.empty((3, 0, 0), np.int64), np.empty((2, 0, 0))
-        results = Results(codes.reshape(-1, columns), flags.reshape(-1, columns), *nothing)
-        products.one_by_one(problem, planned, call, results, done[2], False)
-    if each:
-        return codes, flags
-    known = done.seen is not None and not done.left
-    return codes, done.seen if known else int(np.bitwise_or.reduce(flags, axis=None))
 
 
 def product(
@@ -341,9 +324,8 @@ def product(
         return None
     plan = _plan(accumulator, first, second, output, whole, grid, False, elementwise.FAST)
     if plan is None:
-        found = _batch(a, b, (accumulator, first, second, output, whole, grid), each, options)
-    else:
-        found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), stream, each)
+        return None
+    found = _run(plan, calls.flat(a), calls.flat(b), None if c is None else calls.flat(c), stream, each)
     return None if found is None else _returned(found, shape, each)
 
 
@@ -387,7 +369,7 @@ def _rule_of_sums(
     except (TypeError, ValueError):
         return None
     way = ways.choose(planned)
-    if not isinstance(way, ways.OneByOne) or way.operation not in FUSED:
+    if not isinstance(way, ways.OneByOne) or way.operation != "fma":
         return None
     return way.site.rule
 

@@ -191,14 +191,14 @@ class Done(NamedTuple):
     seen: int | None
 
 
-def _fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
+def fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
     """Whether a way does for operands that span so much, and what sums begin with, if it spans anything."""
     if isinstance(way, UnitWay):
         return units.fits(way, planned, spans, start)
     return tiling.fits_tiles(way, planned.length, spans, start)
 
 
-def _always_fits(way: Way, planned: Program) -> bool:
+def always_fits(way: Way, planned: Program) -> bool:
     """The same of all finite operands, without anything to begin with."""
     if isinstance(way, UnitWay):
         return units.always_fits_line(way, planned)
@@ -236,7 +236,7 @@ def in_pieces(
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
     cost = length * floor.ROWS * floor.LANES[way.carrier]
     enters = how.fixed is not None or how.scale_exponent != 0
-    settled = c is None and isinstance(first, Operand) and _always_fits(way, planned)
+    settled = c is None and isinstance(first, Operand) and always_fits(way, planned)
     left: list[Span] = []
     arenas: list[Arena] = []  # that no thread is busy with
     seen: list[int] = []
@@ -277,7 +277,7 @@ def in_pieces(
         up = 0
         if not settled:
             up, spans = tiling.balanced(way, [first.extent(found[0]), second.extent(found[1])])
-            if not _fits(way, planned, spans, span):
+            if not fits(way, planned, spans, span):
                 return False
             if up:
                 arrays[0] *= 2.0**up
@@ -395,7 +395,7 @@ def run_chains(
     ).arrays
     both = zip(operands, (of_a, of_b), strict=True)
     spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in both]
-    if not _fits(way, planned, spans, None):
+    if not fits(way, planned, spans, None):
         return None
     panels = Panels(of_a, of_b, begins, values, raised, rows, columns, False)
     job, seen = way.grids(planned, panels, place, random, None, chains, length), list[int]()

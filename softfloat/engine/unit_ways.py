@@ -114,14 +114,21 @@ class UnitWay(Way):
         return aligned or tries_quickly(self)
 
     def grids(
-        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None
+        self,
+        planned: Program,
+        panels: Panels,
+        place: Place,
+        random: Random,
+        tally: Tally | None = None,
+        *,
+        quickly: bool = True,
     ) -> generated.Job:
         """The loop of grids for these operands."""
         known, given = panels.arrays(self, planned, tally), panels.sizes(self) | self.address(place, random)
         turns = panels.a.shape[-2]
         near = NEAR // (self.planes * turns * tiles().ROWS * np.dtype(self.carrier).itemsize)
         given |= {"near": max(near, 1), "step": planned.begun.get(dots().STORE, 0)}
-        if stretch := sums().spanned(self.unit):
+        if (stretch := sums().spanned(self.unit)) and quickly:
             known |= {"spans_a": spans_of(panels.a, stretch), "spans_b": spans_of(panels.b, stretch)}
             known |= {"low_c": np.array([panels.low_c])}
             given["stretches"] = known["spans_a"].shape[1]

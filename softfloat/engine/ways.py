@@ -200,9 +200,17 @@ class Way:
         return narrow_numbers(planned.sites[dots().RUNNING])
 
     def grids(
-        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None
+        self,
+        planned: Program,
+        panels: Panels,
+        place: Place,
+        random: Random,
+        tally: Tally | None = None,
+        *,
+        quickly: bool = True,
     ) -> generated.Job:
-        """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one."""
+        """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one. Operands that are yet to
+        come are not looked at for what would be `quickly` done."""
         raise NotImplementedError
 
     @property
@@ -278,10 +286,10 @@ class Generated(Way):
 
     def grids(
         self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, chains: int = 1, length: int = 0,
-        quickly: bool = True,
+        *, quickly: bool = True,
     ) -> generated.Job:  # fmt: skip
         """The loop of grids for these operands, or of several chains of one, which have so many products in all; `planned` is the program of the
-        first. Operands of a call to come are not looked at for what would be `quickly` done."""
+        first."""
         what = self.sum("grid", tally is not None)
         known, given = self.watched(planned, panels) if quickly else ({}, {})
         known |= panels.arrays(self, planned, tally)

@@ -140,7 +140,7 @@ def test_ordinary_products_go_the_short_way(case: tuple[Format, Accumulator, For
         assert served(bits.matmul, a[0], b, fmt, how, out_format=output, **options)
         assert served(bits.sum, a, fmt, how, 1, out_format=output, **options)
         assert served(bits.vecdot, a[0], a[1], fmt, how, out_format=output, **options)
-    many = np.broadcast_to(a[:1], (600, 6)).copy()
+    many = np.broadcast_to(a[:1], (1000, 6)).copy()
     for x, y, more in (
         (a, b, {"count": True}),
         (a, b, {"c": c[0]}),
@@ -148,8 +148,7 @@ def test_ordinary_products_go_the_short_way(case: tuple[Format, Accumulator, For
         (a[None], b, {}),
     ):
         assert not served(bits.matmul, x, y, fmt, how, out_format=output, **more)
-    as_summed = output is None or output == how.partials
-    assert served(bits.matmul, many, many.T, fmt, how, out_format=output) == as_summed
+    assert not served(bits.matmul, many, many.T, fmt, how, out_format=output)
     assert not served(bits.sum, a, fmt, how, 1, out_format=output, count=True)
 
 

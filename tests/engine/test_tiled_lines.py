@@ -20,6 +20,7 @@ from tiling_cases import (
     label,
     resolved,
 )
+from ways import served
 
 from softfloat import Environment, Format, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import (
@@ -251,21 +252,11 @@ def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.Mo
 @pytest.mark.parametrize(
     "how", [fma("float16"), mul_add("float16"), tensor_core("H100"), pairwise("float16")], ids=repr
 )
-def test_batches_that_are_settled_beforehand(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    served = []
-
-    def run(*arguments: Any) -> Any:
-        served.append(small_batch(*arguments))
-        return served[-1]
-
-    small_batch = small._batch
-    monkeypatch.setattr(small, "_batch", run)
+def test_batches_that_are_settled_beforehand(how: Accumulator) -> None:
     a, b = np.full((40, 24, 24), 0x3C00, np.uint16), np.full((40, 24, 24), 0x3C00, np.uint16)
-    bits.matmul(a, b, "float16", how)
-    bits.matmul(a, b, "float16", how, environment=Environment(seed=3, rounding="stochastic"))
-    bits.matmul(np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
-    drawn_too = how == tensor_core("H100")
-    assert [x is not None for x in served] == [True, drawn_too, True]
+    assert served(bits.matmul, a, b, "float16", how)
+    assert served(bits.matmul, a, b, "float16", how, environment=Environment(seed=3, rounding="stochastic"))
+    assert served(bits.matmul, np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
 
 
 def test_a_product_too_small_for_its_loops_compiles_none_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
