@@ -152,15 +152,6 @@ def once(make: Callable) -> Callable:
     return factory
 
 
-def outermost(make: Callable) -> Callable:
-    """A factory of loops that others call, as `referable` parts, made one of the same loops for callers from outside."""
-
-    def compile_made(*parameters: object) -> object:
-        return compiled(make(*parameters))
-
-    return once(wraps(make)(compile_made))
-
-
 def lowered(function):
     """Decorator of the definition of an intrinsic, (typing context, types) -> (signature, codegen): this is the function in compiled code.
 
@@ -302,33 +293,6 @@ def _viewed(context, array, dtype):
         return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
 
     return result(array, dtype), codegen
-
-
-def flat(array):
-    """A contiguous array as one line. Numba compiles functions that check shapes for each number of dimensions."""
-    return array.reshape(-1)
-
-
-@lowered(flat)
-def _flat(context, array):
-    assert array.layout == "C"
-    result = types.Array(array.dtype, 1, "C", readonly=not array.mutable)
-
-    def codegen(context, builder, signature, arguments):
-        source = context.make_array(array)(context, builder, arguments[0])
-        made = context.make_array(result)(context, builder)
-        arrayobj.populate_array(
-            made,
-            data=source.data,
-            shape=[source.nitems],
-            strides=[source.itemsize],
-            itemsize=source.itemsize,
-            meminfo=source.meminfo,
-            parent=source.parent,
-        )
-        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
-
-    return result(array), codegen
 
 
 def opaque(builder, number):

@@ -15,10 +15,6 @@ from .accumulate import (
 from .jit import copy_row, fill_row
 from .rounding import target_of
 
-LONE_LANES = 4
-"""Of the smallest vector that CPUs have."""
-
-
 OUTPUTS = 64  # of a row, collected side by side
 
 

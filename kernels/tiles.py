@@ -6,11 +6,13 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import jit
-from .jit import bits_float, float_bits, row
+from .jit import bits_float, float_bits
 from .steps import EXPONENT64
 from .vectors import FLOATS, LANES, ROWS, load, named
 
-__all__ = ["LANES", "ROWS", "finding_least", "jit", "least", "scaled_laid_out", "spans"]
+__all__ = ["LANES", "LONE_LANES", "ROWS", "jit", "least", "scaled_laid_out", "spans"]
+LONE_LANES = 4
+"""Of the smallest vector that CPUs have."""
 EVERY_MAGNITUDE = (1 << 63) - 1
 """What no sign is among, in the bits of float64."""
 
@@ -40,18 +42,15 @@ def least_of(size):
 
 
 @jit.once
-def finding_least(size):
-    """loop(panels, low): of each turn of panels so wide, flat, the least magnitude that is not zero, or infinity; a part of other loops."""
+def least(size):
+    """loop(panels, low): of each turn of panels so wide, flat, the least magnitude that is not zero, or infinity."""
     least_number = least_of(size)
 
     def least_loop(panels, low):
         for turn in range(low.size):
             least_number(panels, turn * size, low, turn)
 
-    return jit.referable(row(least_loop), size)
-
-
-least = jit.outermost(finding_least)
+    return jit.compiled(least_loop)
 
 
 @jit.once

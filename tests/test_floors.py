@@ -53,7 +53,7 @@ INSIDE = {
     "counting_steps | loops dot_steps quantization | dots "
     "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "exact_units sums.noise sums.scalars | counted_units paired sums.arithmetics | sums.loop | "
-    "entries inlined stacked sums.in_order sums.reading sums.threads sums.trees sums.units | "
+    "entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",

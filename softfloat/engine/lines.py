@@ -21,7 +21,6 @@ from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
     dots,
     orders,
-    paired,
     steps,
     sums,
     tiles,
@@ -36,7 +35,6 @@ from softfloat.engine.ways import (
     OneByOne,
     Place,
     Random,
-    Settled,
     Tally,
     Way,
     nan_flags_of,
@@ -47,7 +45,6 @@ from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
-FEW_DRAWN = 12  # outputs that draw, of which a panel costs more than each alone
 _IN_ORDER: Codes = np.empty(0, np.int64)
 
 
@@ -62,6 +59,14 @@ class Line(NamedTuple):
     c: Codes | None
     first: int
     stride: int
+
+
+class Done(NamedTuple):
+    """Codes in the partials format, flags, and numbers of outputs that are not served."""
+
+    codes: Codes
+    flags: Codes
+    left: Codes
 
 
 class Span(NamedTuple):
@@ -195,11 +200,9 @@ class _Work:
         return self.index.size or self.planned.length
 
     @property
-    def alone(self) -> bool:
-        """Whether outputs are summed one by one."""
-        if isinstance(self.way, UnitWay):
-            return self.count == 1
-        return self.draws and self.tally is None and self.count <= FEW_DRAWN
+    def in_pairs(self) -> bool:
+        """Whether a sum is all done at once."""
+        return isinstance(self.way, Generated) and not self.way.in_order
 
     @property
     def draws(self) -> bool:
@@ -210,9 +213,7 @@ class _Work:
     def cells(self) -> int:
         """Outputs of a panel."""
         floor = tiles()
-        if self.alone:
-            return 1
-        return int(paired().LONE_LANES if self.lone else floor.ROWS * floor.LANES[self.way.carrier])
+        return int(floor.LONE_LANES if self.lone else floor.ROWS * floor.LANES[self.way.carrier])
 
     @property
     def kept(self) -> int:
@@ -240,8 +241,8 @@ class _Work:
         assert isinstance(way, Generated | UnitWay)
         layout = "lone" if self.lone else "own" if self.shared is None or self.ones else "shared"
         if isinstance(way, UnitWay):
-            return way.sum(layout, counts, self.alone)
-        return way.sum(layout, counts, self.alone, self.reading, "add" * self.ones)
+            return way.sum(layout, counts)
+        return way.sum(layout, counts, self.reading, ("pairwise_of_numbers" if self.in_pairs else "add") * self.ones)
 
     @property
     def reading(self) -> str:
@@ -257,7 +258,9 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
         return False
     if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
         return False
-    one_by_one = isinstance(way, Generated) or (isinstance(way, UnitWay) and way.unit.kind == "fixed")
+    one_by_one = (isinstance(way, Generated) and way.in_order) or (
+        isinstance(way, UnitWay) and way.unit.kind == "fixed"
+    )
     return not cumulative or one_by_one
 
 
@@ -269,10 +272,12 @@ def run(
     random: Random,
     cumulative: bool,
     tally: Tally | None = None,
-) -> tuple[Codes, Codes, Codes] | None:
-    """(codes in the partials format, flags, numbers of outputs not served), or None if none is; `start` has the values of c.
+    ones: bool = False,
+) -> Done | None:
+    """What is done, or None if no output is; `start` has the values of c.
 
-    `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled.
+    `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled. Of `ones` numbers of the first
+    operand are summed as they are.
     """
     if tally is not None and isinstance(way, UnitWay):
         way = units.counting(way)
@@ -286,12 +291,12 @@ def run(
     length = index.size or planned.length
     kinds = dots()
     shared: Codes | None = None
-    extent, ones = None, False
+    extent = None
     if second.steps == (0, 0) and isinstance(way, OneByOne):
         shared = np.empty((1, 1, 1, 1), way.carrier)
         extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
         flushes = way.manner.daz or way.manner.ftz
-        ones = (
+        ones = ones or (
             tally is None
             and not flushes
             and bool(shared[0] == 1.0)
@@ -322,7 +327,7 @@ def run(
         extent,
         numbers,
         nan_flags,
-        count == 1 and isinstance(way, Settled),
+        count == 1 and not (isinstance(way, Generated) and not way.in_order),
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
         planned.apart,
@@ -342,14 +347,14 @@ def run(
     if isinstance(way, UnitWay):
         place = Place(line.first, 0, line.stride)
         codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
-        return codes, flags, left
+        return Done(codes, flags, left)
     if way.site.rule.overflow is Overflow.NAN:
         flags[np.isinf(values)] |= nan_flags
     codes = tiling.codes_of(values, planned.partials, way.site)
     if errors is not None and planned.accumulator.compensation == "neumaier":
         codes, more = _with_errors(way, planned, codes, errors, line, random)
         flags |= more
-    return codes, flags, left
+    return Done(codes, flags, left)
 
 
 def _with_errors(
@@ -508,8 +513,16 @@ class _State:
         first = index + self.outputs.start * stride
         what = work.what
         arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | told
+        if work.in_pairs:  # which add c in the end
+            arrays["c"] = np.ascontiguousarray(self.flat.reshape(self.panels, work.slots, work.cells)[:, steps().VALUE])
         given = {"turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records}
-        given |= {"tiles": self.panels, "wide": what.lanes, "nan_flags": work.nan_flags}
+        given |= {
+            "tiles": self.panels,
+            "wide": what.lanes,
+            "nan_flags": work.nan_flags,
+            "has_c": int(self.c is not None),
+        }
+        given |= {"rows": self.panels * what.rows, "columns": what.lanes}
         given |= {"a_size": a.size // way.planes, "b_size": b.size // way.planes}
         if what.draws:
             step = work.begun + start // way.group * work.apart
@@ -535,7 +548,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     work, outputs = state.work, state.outputs
     way, length = work.way, work.length
     group = generated.TURNS if isinstance(way, Drawn) else way.group
-    step = max(work.piece // (state.panels * work.cells) // group, 1) * group
+    step = length if work.in_pairs else max(work.piece // (state.panels * work.cells) // group, 1) * group
     cells, count, mine = work.cells, outputs.stop - outputs.start, slice(outputs.start, outputs.stop)
     padded = state.panels * cells
     places = [x[mine] if count == padded else np.empty(padded, x.dtype) for x in (values, flags)]

@@ -136,10 +136,11 @@ def _by_line(
                 if found is not None:
                     outputs[found[2] % outputs.size] = True
                 return found and found[:2]
-            place, random = ways.Place(of.first, 0, of.stride), ways.Random(key, call.stream)
-            paired = described.run_line(part, of.a, of.b, of.c, place, random, counted)
-            levels = paired is None and counted is None and trees.serves(part)
-            return trees.run(part, of.a, of.b, of.c) if levels else paired
+            paired = described.run_line(part, of, start, ways.Random(key, call.stream), counted)
+            if paired is None:
+                return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
+            outputs[paired.left % outputs.size] = True
+            return paired[:2]
         way: ways.Way | None = ways.choose(part)
         if way is None and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)

@@ -29,6 +29,7 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow, Rule
 
 MOST = 1 << 22  # multiply-adds, those of tiles filled up included, of operands that are laid out at once
+FEW = 1 << 18  # of those, if most are in vain: outputs side by side have loops that waste none
 WATCHED = 1 << 16  # from which on it pays to look at operands for sums that may be split
 
 Shape = tuple[int, ...]
@@ -111,7 +112,8 @@ def _plan(
         return None
     height, width, carrier = tiles().ROWS, tiles().LANES[way.carrier], np.dtype(way.carrier)
     down, across, cost = -(-grid.rows // height), -(-grid.columns // width), grid.length * height * width
-    if planned.length != grid.length or grid.products * down * across * cost > MOST:
+    padded = grid.products * down * across * cost
+    if planned.length != grid.length or padded > (MOST if 4 * grid.work >= padded else FEW):
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
@@ -230,7 +232,8 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
     span_of_c = None
     if addend and c is not None:
         start = decoded(c, plan.planned.partials, plan.planned.entry).reshape(count, rows, columns)
-        span_of_c, addends = tiling.extent(start, plan.planned.partials), np.zeros(plan.shape, plan.way.carrier)
+        span_of_c = tiling.extent(start, plan.planned.partials)
+        addends: Codes = np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
         given["c"], greatest[2] = generated.address(addends), 2.0**span_of_c.high
     if not plan.in_range and not stacks.fits(plan.way, plan.planned, spans, span_of_c):
@@ -243,22 +246,23 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
             else np.frombuffer(room, panel.dtype, panel.size, skipped + begin).reshape(panel.shape)
             for panel, reader, begin in zip(panels[:2], plan.readers, (0, of_b), strict=True)
         )
-        told, more = plan.way.watched(
+        told, numbers = plan.way.watched(
             plan.planned, panels._replace(a=x, b=y, greatest=(greatest[0], greatest[1], greatest[2]))
         )
-        given |= more | generated.addresses(told)
+        given |= numbers | generated.addresses(told)
 
     def work(first: int, last: int) -> int:
         return plan.job(first, last, given)
 
     threads.share_units(panels.tiles, work, plan.cost)
-    outputs = math.prod(plan.shape)
     if count == rows == columns == 1:
         rounded, seen = np.frombuffer(room, plan.coded, 1, skipped + of_sums), room[skipped + of_flags]
         raised = np.array([[[seen]]], np.uint8)
     else:
         rounded, raised = (
-            np.frombuffer(room, kind, outputs, skipped + begin).reshape(plan.shape)[:, :rows, :columns].copy()
+            np.frombuffer(room, kind, math.prod(plan.shape), skipped + begin)
+            .reshape(plan.shape)[:, :rows, :columns]
+            .copy()
             for kind, begin in ((plan.coded, of_sums), (np.dtype(np.uint8), of_flags))
         )
         rounded, seen = rounded.reshape(-1), int(np.bitwise_or.reduce(raised, axis=None))

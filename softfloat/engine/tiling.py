@@ -16,9 +16,9 @@ import numpy as np
 from softfloat.engine import elementwise, parameters, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT32, dots, stacked, tiles
+from softfloat.engine.parameters import FLOAT32, dots, tiles
 from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import RESULTS, SUBNORMAL, WIDE_HIGHEST, Way, nan_flags_of, written
+from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way, nan_flags_of
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
@@ -165,12 +165,6 @@ def put_right(way: Way, planned: Program, codes: Codes, flags: Codes, seen: int)
 
 def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it."""
-    if writing := written(partials):
-        codes = np.empty(values.shape, partials.dtype)
-        places = codes.view(RESULTS[writing]).reshape(-1)
-        highest = stacked().coded(writing)(np.ascontiguousarray(values).reshape(-1), places)
-        if highest == stacked().BOUNDED or (highest == stacked().INFINITE and site.rule.overflow is not Overflow.NAN):
-            return codes
     single = np.ascontiguousarray(values, np.float32)
     codes = single.view(np.uint32)
     beyond = ~np.isfinite(single)

@@ -29,6 +29,7 @@ from softfloat.engine.ways import (
     Way,
     only,
     overflow_serves,
+    tile_of,
     written,
 )
 from softfloat.kernels import spec
@@ -80,11 +81,11 @@ class UnitWay(Way):
         """What the steps know of formats and grids."""
         return self.known
 
-    def sum(self, layout: str, counting: bool, alone: bool = False) -> Any:
-        """The description of the loop: of tiles of a vector's width, or of outputs `alone`."""
+    def sum(self, layout: str, counting: bool) -> Any:
+        """The description of the loop."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
-        shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[self.carrier])
         coded = written(self.site.format) if layout == "grid" and self.results else ""
+        shape = tile_of(layout, self.carrier)
         return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded)
 
     @property

@@ -21,7 +21,6 @@ from softfloat.engine.parameters import (
     descriptions,
     dots,
     orders,
-    paired,
     quick_steps,
     steps,
     tiles,
@@ -261,23 +260,28 @@ class Generated(Way):
     @property
     def lifts(self) -> bool:
         """Halves that are added in order."""
-        return bool(self.stage.family == "half" and orders().ORDERS[self.operation](False).in_order)
+        return bool(self.stage.family == "half" and self.in_order)
 
-    def sum(self, layout: str, counting: bool, alone: bool = False, reading: str = "", order: str = "") -> Any:
-        """The description of the loop: of tiles of a vector's width, or of outputs `alone`; in another order, if one is named.
+    @property
+    def in_order(self) -> bool:
+        """Whether products are added one after the other, not in pairs."""
+        return bool(orders().ORDERS[self.operation](False).in_order)
 
-        Codes of the smallest vectors that CPUs have do for a "lone" output that does not draw: those of one number are slow.
-        """
+    def sum(self, layout: str, counting: bool, reading: str = "", order: str = "") -> Any:
+        """The description of the loop; in another order, if one is named."""
         stage = self.stage
         if counting and not stage.single:
             stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
-        shape = (1, 1) if alone else (tiles().ROWS, tiles().LANES[np.float32])
-        if layout == "lone":
-            shape = 1, paired().LONE_LANES
         coded = written(self.site.format) if layout == "grid" else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
         return descriptions().Sum(
-            order or ("fma" if exact else self.operation), stage, counting, layout, *shape, reading, coded
+            order or ("fma" if exact else self.operation),
+            stage,
+            counting,
+            layout,
+            *tile_of(layout, self.carrier),
+            reading,
+            coded,
         )
 
     def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
@@ -389,6 +393,11 @@ def numbers_of(way: Way, planned: Program) -> Codes:
     """What the steps know, as an array that nobody writes to."""
     packed: Codes = steps().packed(way.numbers(planned), way.carrier)
     return packed
+
+
+def tile_of(layout: str, carrier: type) -> tuple[int, int]:
+    """Rows and lanes of a tile. The smallest vectors that CPUs have do for a "lone" output: code of one number is slow."""
+    return (1, tiles().LONE_LANES) if layout == "lone" else (tiles().ROWS, tiles().LANES[carrier])
 
 
 # -- choosing --------------------------------------------------------------------------------------------------------

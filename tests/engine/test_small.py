@@ -195,7 +195,7 @@ def test_few_that_draw_go_the_short_way() -> None:
             assert served(bits.matmul, a, b, fmt, how, **options)
             assert not served(bits.matmul, a, b[:, 0], fmt, how, count=True, **options)
             assert not served(bits.matmul, a, b[:, 0], fmt, how.replace(chains=2), **options)
-            assert not served(bits.sum, np.tile(a, 1000), fmt, how, 1, **options)
+            assert not served(bits.sum, np.tile(a, 5000), fmt, how, 1, **options)
 
 
 @pytest.mark.parametrize("rounding", ["nearest_even", "toward_zero", "toward_negative", "nearest_away"])
