@@ -247,7 +247,9 @@ class _Work:
     @property
     def reading(self) -> str:
         """How loops read panels that hold codes, or "" if these hold numbers."""
-        serves = isinstance(self.way, Generated) and not (self.lone or self.draws) and self.tally is None
+        serves = (
+            isinstance(self.way, Generated) and not (self.in_pairs or self.lone or self.draws) and self.tally is None
+        )
         same = self.shared is not None or self.first.reading == self.second.reading
         return self.first.reading if serves and same and self.first.reading in sums().INFINITIES else ""
 
@@ -337,13 +339,18 @@ def run(
         factor,
         errors,
     )
-    values, flags = np.empty(shape, way.carrier), np.empty(shape, np.uint8)
+    coded = way.results is not None and not way.compensates
+    values, flags = np.empty(shape, way.results if coded else way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
     if errors is not None:  # sums that are not finite are not made up for as the method says
         wrong = ~(np.isfinite(values) & np.isfinite(errors)).reshape(-1, count).all(axis=0)
         left = np.union1d(left, np.flatnonzero(wrong))
         errors[..., left] = 0.0
-    values[..., left], flags[..., left] = 0.0, 0  # whatever is there
+    values[..., left], flags[..., left] = 0, 0  # whatever is there
+    if coded:
+        made: Codes = values.view(planned.partials.dtype)
+        tiling.put_right(way, planned, made, flags, int(np.bitwise_or.reduce(flags, axis=None)))
+        return Done(made, flags, left)
     if isinstance(way, UnitWay):
         place = Place(line.first, 0, line.stride)
         codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
@@ -572,13 +579,12 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
 def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     """`_summed` of the first 1, 2, 3 ... products, for one panel of outputs."""
     work, outputs = state.work, state.outputs
-    way, length = work.way, work.length
-    count = outputs.stop - outputs.start
+    length, count = work.length, outputs.stop - outputs.start
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
     for k in range(0, length, step):
         stop = min(k + step, length)
         kept, shape = state.room.array("kept", (stop - k, work.kept)), (stop - k, work.cells)
-        told = {"values": np.empty(shape, way.carrier), "flags": np.empty(shape, np.uint8)}
+        told = {"values": np.empty(shape, values.dtype), "flags": np.empty(shape, np.uint8)}
         if not state.advance(k, stop, kept, told):
             return False
         values[k:stop, outputs.start : outputs.stop] = told["values"][:, :count]

@@ -84,7 +84,7 @@ class UnitWay(Way):
     def sum(self, layout: str, counting: bool) -> Any:
         """The description of the loop."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
-        coded = written(self.site.format) if layout == "grid" and self.results else ""
+        coded = written(self.site.format) if self.results else ""
         shape = tile_of(layout, self.carrier)
         return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded)
 

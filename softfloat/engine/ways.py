@@ -268,11 +268,12 @@ class Generated(Way):
         return bool(orders().ORDERS[self.operation](False).in_order)
 
     def sum(self, layout: str, counting: bool, reading: str = "", order: str = "") -> Any:
-        """The description of the loop; in another order, if one is named."""
+        """The description of the loop; in another order, if one is named. Results are codes, if loops make them, but for sums with errors in a
+        line, which these are yet to be added to."""
         stage = self.stage
         if counting and not stage.single:
             stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
-        coded = written(self.site.format) if layout == "grid" else ""
+        coded = written(self.site.format) if layout == "grid" or not self.compensates else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
         return descriptions().Sum(
             order or ("fma" if exact else self.operation),

@@ -15,7 +15,7 @@ from softfloat.kernels.spec import Rule
 
 from softfloat import bits, float16
 from softfloat.accumulators import Accumulator, chunked, compensated, fma, mul_add, pairwise
-from softfloat.engine import available, described, elementwise, joining, unit_ways
+from softfloat.engine import available, described, elementwise, joining, trees, unit_ways
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, program
 from softfloat.environments import Rounding, Settings
@@ -193,6 +193,8 @@ def test_few_long_sums_are_many_short_ones(length: int, count: int, counting: bo
     for fast in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(elementwise, "FAST", fast)
+            patch.setattr(described, "LEAST_WORK", 0)
+            patch.setattr(trees, "run", None)
             made = [
                 bits.vecdot(a, b, fmt, pairwise(fmt), c, count=counting),
                 bits.sum(a, fmt, pairwise(fmt), 1, count=counting),
