@@ -102,7 +102,7 @@ def _flushed(codes: Codes) -> Codes:
 
 
 def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
-    """(reading, codes, table) as loops of `kernels.paired` read these codes; None if float32 does not hold their numbers."""
+    """(reading, codes, table) as generated loops read these codes; None if float32 does not hold their numbers."""
     reading, table = READINGS.get(fmt.spec, ""), NO_TABLE
     if reading == "number":
         return reading, (_flushed(codes) if daz else codes).view(np.float32), table

@@ -1,4 +1,4 @@
-"""Outputs in a line, each with operands of its own: which of them the loops of `kernels.paired` serve, and how these are fed.
+"""Outputs in a line, each with operands of its own: which of them generated loops serve, and how these are fed.
 
 The way is that of `tiling`. Codes are read some outputs and some of k at a time, so that numbers stay in the CPU's caches;
 whether a piece's operands are finite and in range is known when it is done. What is not served is told, for the plain way.

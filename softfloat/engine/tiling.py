@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softfloat.engine import elementwise, parameters, threads
+from softfloat.engine import elementwise, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import FLOAT32, dots, tiles
@@ -59,25 +59,6 @@ def on_lines(shape: tuple[int, ...], carrier: type, make: Callable[..., Codes] =
     whole = make(size * item + line, np.uint8)
     skipped = -whole.ctypes.data % line
     return whole[skipped : skipped + size * item].view(carrier).reshape(shape)
-
-
-def panels(planes: list[Codes], size: int, carrier: type) -> Codes:
-    """(planes, panels, k, size) of arrays (k, n), filled up with zeros."""
-    length, count = planes[0].shape
-    panels = -(-count // size)
-    result = on_lines((len(planes), panels, length, size), carrier)
-    whole = count // size
-    for plane, values in zip(result, planes, strict=True):
-        whole_panels = values[:, : whole * size].reshape(length, whole, size).transpose(1, 0, 2)
-
-        def work(start: int, stop: int, plane: Codes = plane, source: Codes = whole_panels) -> int:
-            plane[start:stop] = source[start:stop]
-            return 0
-
-        threads.share_units(whole, work, length * size)
-        if whole < panels:
-            plane[whole, :, : count - whole * size] = values[:, whole * size :]
-    return result
 
 
 def _other_lows(way: Way, start: Extent | None) -> list[int]:
