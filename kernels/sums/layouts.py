@@ -75,4 +75,4 @@ class Lone(Own):
         return one, one
 
 
-LAYOUTS = {"grid": Grid, "own": Own, "shared": Shared, "lone": Lone}
+LAYOUTS = {"grid": Grid, "own": Own, "few": Own, "shared": Shared, "lone": Lone}

@@ -45,6 +45,7 @@ from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
+FEW_DRAWN = 24  # outputs that draw, of which the smallest vectors take less than a panel
 _IN_ORDER: Codes = np.empty(0, np.int64)
 
 
@@ -205,6 +206,12 @@ class _Work:
         return isinstance(self.way, Generated) and not self.way.in_order
 
     @property
+    def few(self) -> bool:
+        """Whether outputs are too few for the panels of others."""
+        drawn = self.draws and self.tally is None and not self.in_pairs
+        return drawn and self.count <= FEW_DRAWN and (self.shared is None or self.ones)
+
+    @property
     def draws(self) -> bool:
         """Whether sums are rounded stochastically."""
         return isinstance(self.way, Drawn)
@@ -213,7 +220,7 @@ class _Work:
     def cells(self) -> int:
         """Outputs of a panel."""
         floor = tiles()
-        return int(floor.LONE_LANES if self.lone else floor.ROWS * floor.LANES[self.way.carrier])
+        return int(floor.LONE_LANES if self.lone or self.few else floor.ROWS * floor.LANES[self.way.carrier])
 
     @property
     def kept(self) -> int:
@@ -239,7 +246,8 @@ class _Work:
         """The description of the loop."""
         way, counts = self.way, self.tally is not None
         assert isinstance(way, Generated | UnitWay)
-        layout = "lone" if self.lone else "own" if self.shared is None or self.ones else "shared"
+        own = "few" if self.few else "own"
+        layout = "lone" if self.lone else own if self.shared is None or self.ones else "shared"
         if isinstance(way, UnitWay):
             return way.sum(layout, counts)
         return way.sum(layout, counts, self.reading, ("pairwise_of_numbers" if self.in_pairs else "add") * self.ones)

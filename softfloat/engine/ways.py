@@ -397,8 +397,8 @@ def numbers_of(way: Way, planned: Program) -> Codes:
 
 
 def tile_of(layout: str, carrier: type) -> tuple[int, int]:
-    """Rows and lanes of a tile. The smallest vectors that CPUs have do for a "lone" output: code of one number is slow."""
-    return (1, tiles().LONE_LANES) if layout == "lone" else (tiles().ROWS, tiles().LANES[carrier])
+    """Rows and lanes of a tile. The smallest vectors that CPUs have do for a "lone" output, and for "few": code of one number is slow."""
+    return (1, tiles().LONE_LANES) if layout in ("lone", "few") else (tiles().ROWS, tiles().LANES[carrier])
 
 
 # -- choosing --------------------------------------------------------------------------------------------------------
