@@ -106,14 +106,15 @@ def _plan(
     except (TypeError, ValueError):
         return None
     way = products.way_of(planned, grid.addend) if fast else None
-    if way is None or planned.index is not None or (planned.draws and not _addressed(whole)):
+    if way is None or (planned.draws and not _addressed(whole)):
         return None
     if not _is_settled(way, planned, grid):
         return None
     height, width, carrier = tiles().ROWS, tiles().LANES[way.carrier], np.dtype(way.carrier)
-    down, across, cost = -(-grid.rows // height), -(-grid.columns // width), grid.length * height * width
+    length = grid.length if planned.index is None else planned.index.size
+    down, across, cost = -(-grid.rows // height), -(-grid.columns // width), length * height * width
     padded = grid.products * down * across * cost
-    if planned.length != grid.length or padded > (MOST if 4 * grid.work >= padded else FEW):
+    if planned.length != length or padded > (MOST if 4 * grid.work >= padded else FEW):
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
@@ -123,8 +124,8 @@ def _plan(
     a, b, values, flags = nowhere = [
         np.broadcast_to(np.zeros((), kind), (grid.products, *x))
         for x, kind in (
-            ((way.planes, down, grid.length, height), carrier),
-            ((way.planes, across, grid.length, width), carrier),
+            ((way.planes, down, length, height), carrier),
+            ((way.planes, across, length, width), carrier),
             (shape[1:], coded),
             (shape[1:], np.dtype(np.uint8)),
         )
@@ -184,10 +185,11 @@ def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Cod
         return None
     reading, codes, table = read
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
-    lying = generated.Lying(0, *steps, 0, grid.length, outputs, grid.products, grid.length * outputs)
+    lying = generated.Lying(0, *steps, 0, panels.shape[-2], outputs, grid.products, grid.length * outputs)
+    index = generated.NOWHERE if planned.index is None else planned.index
     tiny = float((planned.accumulator.unpacked or fmt).tiny)
     source = generated.Source(reading, codes, table, tiny, way.of_zeros(planned))
-    return _Reader(*source.loop(panels, lying), fmt)
+    return _Reader(*source.loop(panels, lying, index), fmt)
 
 
 def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:

@@ -23,7 +23,7 @@ from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow
 
-ROOM = 5 << 18
+ROOM = 1 << 22
 """Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
 SHARES = 4
 """Pieces for each thread, if there are several."""

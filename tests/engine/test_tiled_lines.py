@@ -253,7 +253,7 @@ def test_small_products_out_of_range_are_left_by_the_loop(monkeypatch: pytest.Mo
     "how", [fma("float16"), mul_add("float16"), tensor_core("H100"), pairwise("float16")], ids=repr
 )
 def test_batches_that_are_settled_beforehand(how: Accumulator) -> None:
-    a, b = np.full((40, 24, 32), 0x3C00, np.uint16), np.full((40, 32, 24), 0x3C00, np.uint16)  # of whole blocks
+    a, b = np.full((40, 24, 24), 0x3C00, np.uint16), np.full((40, 24, 24), 0x3C00, np.uint16)
     assert served(bits.matmul, a, b, "float16", how)
     assert served(bits.matmul, a, b, "float16", how, environment=Environment(seed=3, rounding="stochastic"))
     assert served(bits.matmul, np.tile(a[0], (8, 1)), np.tile(b[0], 8), "float16", how)
