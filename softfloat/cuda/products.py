@@ -178,8 +178,8 @@ def vecdot(contraction: Contraction, a: Any, b: Any, c: Any) -> Any:
     """`bits.vecdot` of codes on a GPU."""
     for name, x in (("a", a), ("b", b)):
         refuse_host(x, name)
-    arrays, outer = library_of([a, b, c]), check_shapes(tuple(a.shape), tuple(b.shape), matrices=False)
-    length = a.shape[-1]
+    arrays, left = library_of([a, b, c]), tuple(a.shape)
+    outer, length = check_shapes(left, tuple(b.shape), matrices=False), left[-1]
     shape = (*outer, length)
     planned = _begun(contraction, length, c is not None)
     with arrays.current():
