@@ -105,7 +105,7 @@ CLAIMS = {
         "10<sup>-8</sup>, a usual epsilon of the Adam optimiser, is zero in half precision": (
             "(case.number, case.value) == (np.float32(1e-8), 0)"
         ),
-        "between `float16` and `bfloat16` in reach and in density": (
+        "between `float16` and `bfloat16` in range and in spacing": (
             "softfloat.float16.max < mine.max < softfloat.bfloat16.max"
             " and softfloat.float16.eps < mine.eps < softfloat.bfloat16.eps"
         ),
@@ -124,10 +124,10 @@ CLAIMS = {
         "once the spacing exceeds the increment, at 0.125": (
             "float(experiments.running_sum('float16', rounding='toward_zero').final[0]) == 0.125"
         ),
-        "To odd stalls one number later": (
+        "Rounding to odd stalls one number later": (
             "float(experiments.running_sum('float16', rounding='to_odd').final[0]) == 0.125 + 2**-13"
         ),
-        "the sum runs away to 55.25": (
+        "the sum becomes 55.25": (
             "float(experiments.running_sum('float16', rounding='toward_positive').final[0]) == 55.25"
         ),
         "Kahan's compensated sum": "float(kahan) == 1",
@@ -149,7 +149,7 @@ CLAIMS = {
         "With two bits it stalls at 0.5": "(few_bits[1].mean, few_bits[1].std) == (0.5, 0)",
         "that makes 7": "np.ceil(np.log2(10_000) / 2) == 7",
         "from 6 bits on": "(bias[5:] < noise).all() and (bias[:5] > noise).all()",
-        "With 13 it is gone": "abs(bias[12]) < 1e-12 < abs(bias[11])",
+        "With 13 bits there is no bias": "abs(bias[12]) < 1e-12 < abs(bias[11])",
     },
     "04_overflow": {
         "65504 is the largest `float16`": "softfloat.float16.max == 65504",
@@ -157,7 +157,7 @@ CLAIMS = {
             "[c.value for c in experiments.conversion_cases('float16', ['infinity'], [np.nextafter(65520, 0), 65520])]"
             " == [65504, np.inf]"
         ),
-        "downwards, towards zero and to odd, no finite positive number does": (
+        "Rounding downwards, towards zero and to odd, no finite positive number does": (
             "all(np.isfinite(step.value) for mode in ('toward_negative', 'toward_zero', 'to_odd')"
             " for step in display.steps('float16', 65380, 1e300, mode))"
         ),
@@ -172,7 +172,7 @@ CLAIMS = {
     },
     "05_accumulators": {
         "the sum stalls at 2048": "results[\"fma('float16')\"] == results[\"mul_add('float16')\"] == 2048",
-        "the last rounding alone may cost 0.05%": "f'{softfloat.float16.eps / 2:.2%}' == '0.05%'",
+        "the last rounding alone has an error of up to 0.05%": "f'{softfloat.float16.eps / 2:.2%}' == '0.05%'",
         "half partials lose 23%": "round(error[\"amp('float16')\", 2**16], 2) == 0.23",
         "about two millionths": "1.5e-6 < error[\"amp('float32')\", 2**16] < 2.5e-6",
         "least at c = √n": "best == 256 == 65536**0.5",
@@ -186,8 +186,8 @@ CLAIMS = {
     },
     "06_loss_scaling": {
         "more than nine in ten": "plain.share('underflow') > 0.9",
-        "they would have room for 2<sup>10</sup> more": "abs(reference.weights).max() * 2.0**26 < 65504",
-        "In the beginning they are larger": (
+        "the scale could be 2<sup>10</sup> times larger": "abs(reference.weights).max() * 2.0**26 < 65504",
+        "At the beginning they are larger": (
             "abs(experiments.train(steps=1).weights).max() > 64 * abs(reference.weights).max()"
         ),
         "wrong by more than one half": "experiments.underflow_threshold('float16') == 0.5 / 2**24",
@@ -211,7 +211,7 @@ CLAIMS = {
         "with it the same rule works": "saturated['flags'].loss < 1.05 * reference.loss",
     },
     "07_network_gradients": {
-        "of ten powers of two": "search.scale == 2.0**20 and error[10] < 0.005",
+        "the limits are ten powers of two apart": "search.scale == 2.0**20 and error[10] < 0.005",
         "on 1500 images of digits": "len(net.images) == 1500",
         "all that is in half precision is computed here": ("half != single and abs(half / single - 1) < 0.001"),
         "its smallest number is 2<sup>-24</sup>": "found.smallest == 2**-24",
@@ -222,14 +222,14 @@ CLAIMS = {
         ),
         "At 2<sup>10</sup> less than half a percent becomes zero": "found.shares(2**10).share('underflow') < 0.005",
         "At 2<sup>20</sup> all but one percent are normal numbers": "found.shares(2**20).share('normal') > 0.99",
-        "Of first weights hardly any would be lost": "lost[0] < 0.002",
+        "With the first weights hardly any gradient would be lost": "lost[0] < 0.002",
         "after five epochs less than a fifth": "lost[0] < lost[5] < 0.2 < lost[10]",
         "off by more than a tenth of its length": "error[0] > 0.1",
         "With 2<sup>10</sup> it is off by less than half a percent": "error[10] < 0.005",
-        "from 2<sup>15</sup> on by less than one in a thousand, which half precision is good for": (
+        "from 2<sup>15</sup> on by less than one in a thousand, which is the precision of half": (
             "max(error[15], error[20]) < 0.001 and 0.0009 < torch.finfo(torch.float16).eps < 0.001"
         ),
-        "raise the scale until one strikes": (
+        "raise the scale until one is raised": (
             "search.trap.backward and search.trap.module.endswith('dense') and 2 * search.scale in search.tried"
         ),
         "The scale starts at 2<sup>24</sup>": "{run.scales[0] for run in runs} == {2.0**24}",
@@ -314,7 +314,7 @@ CLAIMS = {
         "makes their error more than half as large again": (
             "block['everything'].gradient_error > 1.5 * block['basic'].gradient_error"
         ),
-        "Most of what converts in this graph does not for its own sake": (
+        "They are on the conditional list, and convert because the operations beside them do": (
             "sum(x.converts and x.rule.name == 'CONDITIONAL' for x in full.decisions) > len(full.converted) / 2"
         ),
     },
@@ -342,17 +342,17 @@ CLAIMS = {
         "tells each block its place (`softfloat.Position`), and nothing differs": "(placed.codes == whole).all()",
         "On a cluster they are the same two lines": "(cluster.codes == laptop.codes).all()",
         "is refused:": "'accepted: chunks of 32 along k' in said and inexact > 0",
-        "must go up with probability f": "abs(found.deviations) < 4 and found.up[0] == 0",
+        "must be rounded up with probability f": "abs(found.deviations) < 4 and found.up[0] == 0",
         "it says where they differ": "swept.mismatches > 0 and swept.elements == 65536",
     },
     "12_refinement": {
         "Substitution converges up to a condition of 10<sup>3</sup>": (
             "[runs['lu', power].converged for power in (1, 3, 4, 5, 7)] == [True, True, False, False, False]"
         ),
-        "at 10<sup>4</sup> it is not there after ten steps": "2e-7 < runs['lu', 4].forward[10] < 1e-4",
-        "at 10<sup>5</sup> it goes nowhere": "min(runs['lu', 5].forward) > 0.5",
+        "at 10<sup>4</sup> it has not converged after ten steps": "2e-7 < runs['lu', 4].forward[10] < 1e-4",
+        "at 10<sup>5</sup> the error does not fall": "min(runs['lu', 5].forward) > 0.5",
         "needs five steps at 10<sup>7</sup>": "runs['gmres', 7].converged and runs['gmres', 7].steps == 5",
-        "with residuals in half nothing is gained": "last['float16'] > 0.02",
+        "residuals in half do not reduce the error": "last['float16'] > 0.02",
         "near the condition times single's unit roundoff": "1e-6 < last['float32'] < 1e3 * 2**-24",
         "it is as good as exact": "last['twice'] == last['exact'] < 2**-23",
         "nothing converges": "not plain.converged and 'OVERFLOW' in str(plain.flags['factor']) and squeezed.converged",

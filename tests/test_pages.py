@@ -46,7 +46,6 @@ NOT_RUN = {
     "softfloat identify --python": "compiles loops of all accumulators: tests/testing/test_identification.py",
     "softfloat onnx": "needs a model: tests/commands/test_onnx_command.py and test_onnx_convert.py",
     "softfloat vectors fma --format half --level 1": "writes 1.6 million rows: tests/testing/test_corners.py",
-    "softfloat vectors OP": "OP and FILE are the reader's",
     "softfloat coverage FILE": "FILE is the reader's",
     "softfloat check faulty.txt": "is of a unit in Verilog: tests/export/test_designs.py",
     "pip": "changes the environment; the extras that it names are checked",

@@ -30,9 +30,9 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 22,
-    ("tutorials", False): 58,
-    ("numerics", True): 61,
+    ("tutorials", True): 20,
+    ("tutorials", False): 49,
+    ("numerics", True): 51,
     ("numerics", False): 93,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on

@@ -12,7 +12,7 @@ from tiling_cases import SERVED
 
 from softfloat import Environment, Format, Position, Rounding, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator, exact, pairwise
-from softfloat.engine import described, elementwise, plain, small
+from softfloat.engine import elementwise, lines, plain, small
 
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 OPTIONS: list[dict[str, Any]] = [
@@ -150,7 +150,7 @@ def test_threads(how: Accumulator, threads: int) -> None:
 
 def test_lines_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
     """A column of a larger result, some outputs at a time."""
-    monkeypatch.setattr(described, "PIECE", 1)
+    monkeypatch.setattr(lines, "PIECE", 1)
     rng, fmt = np.random.default_rng(5), Format.from_name("float16")
     a, b = (bits.encode(rng.standard_normal(shape), fmt)[0] for shape in ((300, 19), (19, 1)))
     both_ways(a, b, fmt, pairwise(fmt), position=Position((2, 3), (310, 7)))

@@ -45,13 +45,14 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, elementwise, joining, stacks, unit_ways, units
+from softfloat.engine import available, block_units, elementwise, joining, small, stacks, unit_ways, units
 from softfloat.reference import dots as oracle_of
 
 
 @pytest.fixture
 def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
-    """Which calls of a unit's loop did what they were asked, or summed its segments by others; however little work there is."""
+    """Which calls of a unit's loop did what they were asked, or summed its segments by others; however little work there is. Those of the short
+    way count that were served."""
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     found: list[bool] = []
     names = {block_units: "run", joining: "run", stacks: "run"}
@@ -69,6 +70,15 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             return done
 
         monkeypatch.setattr(module, name, watched)
+    run_short = small._run
+
+    def short(plan: small.Plan, *arguments: Any) -> Any:
+        done = run_short(plan, *arguments)
+        if done is not None and (isinstance(plan.way, unit_ways.UnitWay) or plan.way.compensates):
+            found.append(True)
+        return done
+
+    monkeypatch.setattr(small, "_run", short)
     return found
 
 
@@ -184,6 +194,7 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, compute: Callable[[], Any]) ->
 
     with monkeypatch.context() as patch:
         patch.setattr(stacks, "run", watched)
+        patch.setattr(small, "_run", lambda *_: None)
         quick = compute()
         patch.setattr(elementwise, "FAST", False)
         plain = compute()

@@ -326,4 +326,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 26
+    assert len(set(printed[0])) == len(printed[0]) == 23
