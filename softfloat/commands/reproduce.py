@@ -33,7 +33,7 @@ LOOPS = {
     ("tutorials", True): 20,
     ("tutorials", False): 49,
     ("numerics", True): 51,
-    ("numerics", False): 93,
+    ("numerics", False): 82,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""
