@@ -46,7 +46,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier counted_parts dot_state prng words | rounding values | projected | arith | "
+    "kernels": "compile_cache linking spec | jit | carrier dot_state prng words | rounding values | projected | arith | "
     "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles wide_products | blocks | "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
@@ -59,8 +59,8 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
-    "folds options transforms values ways | apart tiling unit_ways | entire trees | units | lines plain | described "
-    "scaled_segments segments stacks wide_products | block_units joining wide_sums | prefixes | calls products quantization | placing small",
+    "folds options transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
+    "segments stacks wide_products | block_units joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

@@ -76,7 +76,7 @@ class InOrder(Maker):
         code, places, first, last, count, apart, mask, running, product = self._opened(name, LONG)
         stage, at = self.stage, {RUNNING: running, PRODUCT: product}
         lift = self.careful_lift
-        together = min(CAREFULLY, self.sum.rows) if stage.draws else self.together
+        together = min(CAREFULLY, self.together) if stage.draws else self.together
         slots = [slot for slot in self.slots if slot != INEXACT or observer.looks]
         with code.loop((last - first) // together) as group:
             rows = [first + group * together + n for n in range(together)]

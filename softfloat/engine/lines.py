@@ -264,7 +264,7 @@ class _Work:
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
     """Whether there is such a loop for this program's way."""
-    if way is None or (counting and (cumulative or not way.counts)):
+    if way is None or (counting and cumulative):
         return False
     if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
         return False

@@ -203,7 +203,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
     """A segment's sums so far are added to the total of those before."""
     site, store = planned.sites[dots().LEVEL], planned.sites.get(dots().LEVEL + 1)
     outputs, below = part.stop - part.start, segments.last_of_part(planned)
-    if not joining.takes(site, below.format, below.rule.daz):
+    if not segments.takes(site, below):
         return None
     total, before = np.zeros((1, outputs), site.format.dtype), np.zeros((1, outputs), np.uint8)
     found: list[Done] = []

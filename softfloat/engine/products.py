@@ -21,6 +21,7 @@ from softfloat.engine import (
     lines,
     plain,
     prefixes,
+    scaled_segments,
     stacks,
     trees,
     unit_ways,
@@ -521,7 +522,7 @@ def _by_parts(
     def bits(site: int, step: int, width: int) -> Codes:
         return grid_bits(shape, place, site, step, width, key, call.stream)
 
-    scaling = None if problem.scales is None else joining.scaling_of(planned, problem.scales)
+    scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
     if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
         return None
     return joining.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)

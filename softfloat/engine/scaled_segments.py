@@ -1,13 +1,16 @@
-"""Sums of segments times their scales in one pass, where all of them are ordinary numbers."""
+"""Sums of segments times their scales: in one pass where all of them are ordinary numbers, else elementwise."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from softfloat.engine import elementwise, threads
+from softfloat.engine import elementwise, folds, threads
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import FLOAT32, scaled_segments
-from softfloat.engine.programs import Site
+from softfloat.engine.parameters import FLOAT32, dots, scaled_segments
+from softfloat.engine.problems import Scales
+from softfloat.engine.programs import Program, Site, segment_bounds
 from softfloat.kernels.spec import Rounding
 
 FUSED = "scales_fused", "first_fused", "second_fused"
@@ -38,3 +41,55 @@ def added(order: str, total: Codes, sums: Codes, a: Codes, b: Codes, site: Site)
 
     threads.share_units(shape[0], work, max(sums.size // shape[0], 1))
     return None if any(wild) else (codes, flags)
+
+
+class Scaling(NamedTuple):
+    """How segments' sums are multiplied by their scales: the order, and float32 codes of those of a, (rows, segments), and b, (segments, columns)."""
+
+    order: str
+    a: Codes
+    b: Codes
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the grid."""
+        return len(self.a), self.b.shape[1]
+
+    def added(self, total: Codes, rows: Codes, segment: int, site: Site) -> tuple[Codes, Codes]:
+        """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
+        `kernels.dot_steps.scaled_addition` does."""
+        some = slice(segment, segment + len(rows))
+        quick = added(self.order, total, rows, self.a.T[some], self.b[some], site)
+        if quick is not None:
+            return quick
+        x, y = (np.broadcast_to(v, rows.shape) for v in (self.a.T[some, :, np.newaxis], self.b[some, np.newaxis]))
+        first, last = {"first_fused": ((rows, x), y), "second_fused": ((rows, y), x)}.get(self.order, ((x, y), rows))
+
+        def done(operation: str, *operands: Codes) -> tuple[Codes, Codes]:
+            return elementwise.settled(operation, operands, site.format.spec, site.format, site.rule)
+
+        products, flags = done("mul", *first)
+        if self.order == "scales_added":
+            products, raised = done("mul", products, last)
+            total, more = folds.summed(np.concatenate([total[np.newaxis], products]), site.format, site.rule)
+            return total, np.bitwise_or.reduce(flags | raised, axis=0) | more
+        flags = np.bitwise_or.reduce(flags, axis=0)
+        for product, by in zip(products, last, strict=True):
+            total, raised = done("fma", product, by, total)
+            flags |= raised
+        return total, flags
+
+
+def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
+    """The scales of a grid's segments; None where they are added by other steps, or are no numbers of the stage's that all is finite in."""
+    how, site = planned.accumulator, planned.sites[dots().LEVEL]
+    if site.format.spec != FLOAT32 or site.rule.daz:
+        return None
+    values = scales.at(np.array(segment_bounds(how, planned.products)[:-1], np.int64))
+    with np.errstate(over="ignore", invalid="ignore"):
+        a, b = (np.ascontiguousarray(x, np.float32) for x in values)
+    if not (
+        np.isfinite(a).all() and np.isfinite(b).all() and np.array_equal(a, values[0]) and np.array_equal(b, values[1])
+    ):
+        return None
+    return Scaling(str(how.reduction[0].scaling), a.view(np.uint32), b.view(np.uint32))

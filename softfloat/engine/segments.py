@@ -5,19 +5,21 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import math
-from collections.abc import Callable, Iterable
-from functools import cached_property
+from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, threads
+from softfloat.engine import elementwise, folds, threads
 from softfloat.engine.arguments import Codes, is_nan, is_signalling
 from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.lines import holds
-from softfloat.engine.parameters import FLOAT32, counted_parts, dots
+from softfloat.engine.parameters import FLOAT32, dots
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
+from softfloat.engine.scaled_segments import Scaling
+from softfloat.engine.ways import Tally
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Rule
@@ -48,18 +50,25 @@ def check_segment(accumulator: Accumulator, segment: int, k: int) -> tuple[int, 
     return bounds[segment], bounds[segment + 1]
 
 
+@lru_cache(maxsize=64)
+def _before(accumulator: Accumulator, k: int) -> tuple[dict[int, int], ...]:
+    """How many roundings of each site segments before each have done."""
+    numbers, unit = dots(), math.lcm(len(accumulator.order), accumulator.block)
+    total: dict[int, int] = {}
+    found = [total]
+    for first, stop in itertools.pairwise(segment_bounds(accumulator, k)):
+        length = -(-(stop - first) // unit) * unit
+        more = _roundings(accumulator, length)
+        if accumulator.store:
+            more[numbers.STORE] = -(-length // accumulator.store_every)
+        total = {site: total.get(site, 0) + count for site, count in more.items()}
+        found.append(total)
+    return tuple(found)
+
+
 def begun(planned: Program, accumulator: Accumulator, segment: int, k: int) -> Program:
     """The program of one segment, that goes on with the random numbers of those before it."""
-    numbers = dots()
-    bounds = segment_bounds(accumulator, k)
-    unit = math.lcm(len(accumulator.order), accumulator.block)
-    filled = [-(-(bounds[i + 1] - bounds[i]) // unit) * unit for i in range(segment)]
-    done = {
-        site: sum(_roundings(accumulator, length)[site] for length in filled)
-        for site in (numbers.RUNNING, numbers.PRODUCT)
-    }
-    if accumulator.store:
-        done[numbers.STORE] = sum(-(-length // accumulator.store_every) for length in filled)
+    done = _before(accumulator, k)[segment]
     return dataclasses.replace(planned, begun={site: count for site, count in done.items() if count})
 
 
@@ -95,53 +104,6 @@ class Drawing(NamedTuple):
     bits: Callable[[int, int, int], Codes]
 
 
-MANY = 1 << 13
-"""Outputs whose counts are put together by a compiled loop."""
-
-
-@dataclasses.dataclass
-class Tally:
-    """What additions did: overflowed, inexact, swamped, (3, outputs); the least and the greatest sum, (2, outputs)."""
-
-    counts: Codes
-    extremes: Codes
-    waiting: Tally | None = None  # further counts, of the part whose sum is added next
-
-    def note(self, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
-        """Take note of one addition of all outputs, and of what waits."""
-        if before.size < MANY:
-            self.settle()
-            self._note(before, addend, after, raised)
-            return
-        nothing = np.empty((3, 0), self.counts.dtype), np.empty((2, 0), self.extremes.dtype)
-        more = nothing if self.waiting is None else (self.waiting.counts, self.waiting.extremes)
-        self.waiting, loop = None, counted_parts().joined()
-
-        def work(start: int, stop: int) -> int:
-            loop(start, stop, before, addend, after, raised, *more, self.counts, self.extremes)
-            return 0
-
-        threads.share(before.size, work)
-
-    def _note(self, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
-        changed = (addend != 0.0) & np.isfinite(before)
-        self.counts[0] += raised & spec.OVERFLOW != 0
-        self.counts[1] += raised & spec.INEXACT != 0
-        self.counts[2] += changed & (after == before)
-        self._span(after, after)
-
-    def _span(self, least: Codes, greatest: Codes) -> None:
-        np.fmin(self.extremes[0], least, out=self.extremes[0])
-        np.fmax(self.extremes[1], greatest, out=self.extremes[1])
-
-    def settle(self) -> None:
-        """Take in what waits, without an addition."""
-        if self.waiting is not None:
-            self.counts[...] += self.waiting.counts
-            self._span(*self.waiting.extremes)
-            self.waiting = None
-
-
 def signals(c: Codes, fmt: Format) -> Codes:
     """What signalling NaNs among c raise, whichever stage reads it, and quiets them so that additions see nothing of it."""
     return np.where(is_signalling(c, fmt), np.uint8(spec.INVALID), np.uint8(0))
@@ -175,42 +137,153 @@ class _Sum:
         return decoded(self.codes, self.site.format, Rule(daz=self.site.rule.daz))
 
 
-class _Joining:
-    """The stages above segments, a rounding of all outputs at a time."""
+SPAN = 1 << 12
+"""Outputs whose counts stay in the CPU's caches."""
+
+
+def _note(tally: Tally, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
+    """Count what an addition did."""
+    changed = (addend != 0.0) & np.isfinite(before)
+    for count, seen in zip(
+        tally.counts, (raised & spec.OVERFLOW, raised & spec.INEXACT, changed & (after == before)), strict=True
+    ):
+        count += seen != 0
+    _span(tally, after, after)
+
+
+def _unite(tally: Tally, more: Tally) -> None:
+    """Add further counts."""
+    tally.counts[...] += more.counts
+    _span(tally, *more.extremes)
+
+
+def _span(tally: Tally, least: Codes, greatest: Codes) -> None:
+    np.fmin(tally.extremes[0], least, out=tally.extremes[0])
+    np.fmax(tally.extremes[1], greatest, out=tally.extremes[1])
+
+
+class Joining:
+    """The stages above segments, or the one that adds chains: sums of parts enter, of all outputs at a time.
+
+    Those that follow each other are added in one loop where their stage's format holds them, and nothing is drawn or counted; else a
+    rounding at a time. A `tally` is added to.
+    """
 
     def __init__(
-        self, planned: Program, drawing: Drawing, tally: Tally | None, steps: dict[int, int] | None = None
-    ) -> None:
-        self.planned, self.drawing, self.tally = planned, drawing, tally
+        self, planned: Program, drawing: Drawing, tally: Tally | None = None, c: Codes | None = None, scaling: Scaling | None = None
+    ) -> None:  # fmt: skip
+        floor, how = dots(), planned.accumulator
+        self._planned, self._drawing, self._tally, self._scaling = planned, drawing, tally, scaling
+        self._waiting: Tally | None = None
         self.flags: Codes = np.zeros(drawing.size, np.uint8)
-        self._steps = dict(steps or {})
+        self._entered, self._steps = 0, dict[int, int]()
+        if how.chains > 1:  # whose sum begins with the first of them
+            self._numbers, self._totals = [floor.RUNNING], list[_Sum | None]([None])
+            self._ends: Codes = np.ones(how.chains + 1, np.int64)
+            self._steps[floor.RUNNING] = planned.begun.get(floor.RUNNING, 0) + planned.length
+            return
+        self._numbers = [floor.LEVEL + 2 * level for level in range(len(how.reduction))]
+        self._totals = [self._nothing(level) for level in range(len(how.reduction))]
+        self._ends = np.array(segment_ends(how, len(segment_bounds(how, planned.products)) - 1), np.int64)
+        if c is not None:
+            self._totals[-1] = _Sum(c, planned.sites[planned.entered])
+            self.flags |= signals(c, planned.partials)
+
+    def _nothing(self, level: int) -> _Sum:
+        site = self._planned.sites[self._numbers[level]]
+        return _Sum(np.zeros(self._drawing.size, site.format.dtype), site)
 
     def _rounded(
         self, operation: str, operands: list[Codes], source: Format, number: int, daz: bool = False
     ) -> tuple[_Sum, Codes]:
         """One rounding by a stage, and the flags of each output; operands are read already, or under `daz`."""
-        site, drawing = self.planned.sites[number], self.drawing
+        site, drawing = self._planned.sites[number], self._drawing
         step = self._steps.get(number, 0)
         self._steps[number] = step + 1
-        rule = site.rule._replace(daz=daz)
+        known = operation, operands, source.spec, site.format, site.rule._replace(daz=daz)
         if site.width:
-            bits = drawing.bits(number, step, site.width)
-            codes, raised = elementwise.settled_by(
-                bits, site.width, operation, operands, source.spec, site.format, rule
-            )
+            codes, raised = elementwise.settled_by(drawing.bits(number, step, site.width), site.width, *known)
         else:
-            codes, raised = elementwise.settled(operation, operands, source.spec, site.format, rule)
+            codes, raised = elementwise.settled(*known)
         self.flags |= raised
         return _Sum(codes, site), raised
 
-    def added(self, total: _Sum, addend: _Sum, number: int) -> _Sum:
+    def _added(self, total: _Sum, addend: _Sum, number: int) -> _Sum:
         """A sum of two, by the stage of this number."""
         source = _wide_enough(total.site.format, addend.site.format)
-        operands = [total.read(source), addend.read(source)]
-        found, raised = self._rounded("add", operands, source, number)
-        if self.tally is not None:
-            self.tally.note(total.values, addend.values, found.values, raised)
+        found, raised = self._rounded("add", [total.read(source), addend.read(source)], source, number)
+        if self._tally is not None:
+            self._count(self._tally, total.values, addend.values, found.values, raised)
         return found
+
+    def _count(self, tally: Tally, *added: Codes) -> None:
+        """What one addition did, and what waits."""
+        waiting, self._waiting = self._waiting, None
+
+        def work(start: int, stop: int) -> int:
+            for first in range(start, stop, SPAN):
+                some = slice(first, min(first + SPAN, stop))
+                mine = tally.part(some)
+                if waiting is not None:
+                    _unite(mine, waiting.part(some))
+                _note(mine, *(x[some] for x in added))
+            return 0
+
+        threads.share(self._drawing.size, work)
+
+    def wait(self, more: Tally) -> None:
+        """Further counts, of the part whose sum enters next."""
+        self._waiting = more
+
+    def settle(self) -> None:
+        """Take in what waits, without an addition."""
+        if self._waiting is not None and self._tally is not None:
+            _unite(self._tally, self._waiting)
+            self._waiting = None
+
+    def _add(self, level: int, rows: Codes, source: Site) -> None:
+        """Sums that follow each other, of a stage below, added to a level's."""
+        number, total = self._numbers[level], self._totals[level]
+        site = self._planned.sites[number]
+        scales = level == 0 and self._scaling is not None
+        begins = total is None or total.site is site or takes(site, total.site)
+        if not scales and (self._tally is not None or site.width or not (takes(site, source) and begins)):
+            for row in rows:
+                addend = _Sum(row, source)
+                total = addend if total is None else self._added(total, addend, number)
+            self._totals[level] = total
+            return
+        rows = read(rows, source.format, site.format, source.rule)
+        before = [] if total is None else [total.codes if total.site is site else total.read(site.format)]
+        if scales and self._scaling is not None:
+            shape = self._scaling.shape
+            total_so_far, each = before[0].reshape(shape), rows.reshape(-1, *shape)
+            found = self._scaling.added(total_so_far, each, self._entered - len(rows), site)
+            codes, raised = (x.reshape(-1) for x in found)
+        else:
+            codes, raised = folds.summed(
+                np.concatenate([*(x[np.newaxis] for x in before), rows]), site.format, site.rule
+            )
+        self.flags |= raised
+        self._totals[level] = _Sum(codes, site)
+
+    def enter(self, rows: Codes, source: Site) -> None:
+        """Sums of the parts that come next, in a row each, which this stage has made."""
+        ends, first = self._ends[self._entered : self._entered + len(rows)], 0
+        for last in sorted({*np.flatnonzero(ends > 1).tolist(), len(rows) - 1}):
+            self._entered += last + 1 - first
+            self._add(0, rows[first : last + 1], source)
+            first = last + 1
+            for level in range(1, int(ends[last])):
+                below = self.finished(level - 1)
+                self._add(level, below.codes[np.newaxis], below.site)
+
+    def finished(self, level: int = -1) -> _Sum:
+        """A level's sum, stored if it is; the next one begins at +0."""
+        total, levels = self._totals[level], self._planned.accumulator.reduction
+        assert total is not None
+        self._totals[level] = self._nothing(level)
+        return self.converted(total, self._numbers[level] + 1) if levels and levels[level].store is not None else total
 
     def converted(self, total: _Sum, number: int) -> _Sum:
         """A sum on its way to another format. What counts as zero has a sign there that its own format may lack."""
@@ -239,58 +312,32 @@ def _wide_enough(first: Format, second: Format) -> Format:
     return found
 
 
+def takes(site: Site, below: Site) -> bool:
+    """Whether a stage's sums hold those of another, as that reads them; and take none of them for zero that is not."""
+    if not holds(site.format, below.format):
+        return False
+    least = below.format.emin if below.rule.daz else below.format.smallest_subnormal
+    return not site.rule.daz or least >= (site.format.emin if below.rule.daz else site.format.tiny)
+
+
 def last_of_part(planned: Program) -> Site:
     """The stage that a segment's or a chain's sum comes from."""
     return planned.sites[dots().STORE if planned.accumulator.store else dots().RUNNING]
 
 
 def join(
-    planned: Program, sums: Iterable[Codes], c: Codes | None, drawing: Drawing, tally: Tally | None = None
+    planned: Program, sums: Codes, c: Codes | None, drawing: Drawing, tally: Tally | None = None
 ) -> tuple[Codes, Codes]:
-    """(codes of the output, flags) of sums of segments, (outputs,) each; c is (outputs,).
+    """(codes of the output, flags) of sums of segments, (segments, outputs); c is (outputs,).
 
     `planned` is the program of the whole sum. A `tally` is added to.
     """
-    numbers, levels = dots(), planned.accumulator.reduction
-    inner = last_of_part(planned)
-    tops = [planned.sites[numbers.LEVEL + 2 * level] for level in range(len(levels))]
-    joining = _Joining(planned, drawing, tally)
-    size = drawing.size
-    totals = [_Sum(np.zeros(size, site.format.dtype), site) for site in tops]
-    if c is not None:
-        totals[-1] = _Sum(c, planned.sites[planned.entered])
-        joining.flags |= signals(c, planned.partials)
-    count = len(segment_bounds(planned.accumulator, planned.products)) - 1
-    for below, ends in zip(sums, segment_ends(planned.accumulator, count), strict=True):
-        addend = _Sum(below, inner)
-        for level in range(ends):
-            if level:
-                addend = totals[level - 1]
-                totals[level - 1] = _Sum(np.zeros(size, tops[level - 1].format.dtype), tops[level - 1])
-                if levels[level - 1].store is not None:
-                    addend = joining.converted(addend, numbers.LEVEL + 2 * level - 1)
-            totals[level] = joining.added(totals[level], addend, numbers.LEVEL + 2 * level)
-    total = totals[-1]
-    if levels[-1].store is not None:
-        total = joining.converted(total, numbers.LEVEL + 2 * len(levels) - 1)
+    joining = Joining(planned, drawing, tally, c)
+    joining.enter(sums, last_of_part(planned))
+    total = joining.finished()
     if planned.converts:
-        total = joining.converted(total, numbers.RESULT)
+        total = joining.converted(total, dots().RESULT)
     codes, flags = total.codes, joining.flags
     if not planned.carries:  # no payload passes
         codes = np.where(is_nan(codes, planned.output), codes.dtype.type(planned.nan_code), codes)
     return codes, flags
-
-
-def join_chains(
-    planned: Program, sums: Iterable[Codes], c: Codes | None, drawing: Drawing, tally: Tally | None = None
-) -> tuple[Codes, Codes]:
-    """(codes of the running format, flags) of sums of chains, (outputs,) each, and c: after the last product, by the same stage."""
-    running = dots().RUNNING
-    site = planned.sites[running]
-    begun = planned.begun.get(running, 0) + planned.length
-    joining = _Joining(planned, drawing, tally, {running: begun})
-    parts = iter(sums)
-    total = _Sum(next(parts), site)
-    for codes in itertools.chain(parts, [] if c is None else [c]):  # the counts of a part wait for its addition
-        total = joining.added(total, _Sum(codes, site), running)
-    return total.codes, joining.flags

@@ -362,8 +362,6 @@ def run(
     tally: Tally | None = None,
 ) -> Done | None:
     """As `in_pieces`, of codes: a is (products, rows, k), b (products, k, columns)."""
-    if not (tally is None or way.counts):
-        return None
     if tally is not None and isinstance(way, UnitWay):
         if planned.length % way.group:  # zeros that fill a turn up would count
             return None

@@ -105,6 +105,10 @@ class Tally(NamedTuple):
         """For counts of outputs of this shape, whatever it holds."""
         return Tally(np.empty((3, *shape), np.int32), np.empty((2, *shape), carrier))
 
+    def part(self, some: slice) -> Tally:
+        """Those of some outputs in a line."""
+        return Tally(self.counts[:, some], self.extremes[:, some])
+
     def padded(self, shape: tuple[int, ...], carrier: type) -> Tally:
         """For counts of a grid filled up to whole tiles, of this shape: these arrays, if they are such."""
         kinds = self.counts.dtype, self.extremes.dtype
@@ -211,11 +215,6 @@ class Way:
         """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one. Operands that are yet to
         come are not looked at for what would be `quickly` done."""
         raise NotImplementedError
-
-    @property
-    def counts(self) -> bool:
-        """Whether there are loops that count additions."""
-        return True
 
     @property
     def lows(self) -> list[int]:
@@ -362,11 +361,6 @@ class Drawn(Generated):
     """The same, rounded stochastically; `wide`: products have more bits than float32. Of sums with errors, outputs in a line alone."""
 
     wide: bool = False
-
-    @property
-    def counts(self) -> bool:
-        """Not where errors are made up for."""
-        return not self.compensates
 
     @cached_property
     def stage(self) -> Any:

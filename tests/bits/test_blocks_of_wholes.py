@@ -528,10 +528,10 @@ def test_segments_of_convolutions(kernel: int) -> None:
     assert raised | seen == flags
 
 
-@pytest.mark.parametrize("many", [1, segments.MANY])
-def test_sums_of_numbers_cut_into_segments(many: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what additions did, joined by NumPy and by a compiled loop."""
-    monkeypatch.setattr(segments, "MANY", many)
+@pytest.mark.parametrize("some", [4, segments.SPAN])
+def test_sums_of_numbers_cut_into_segments(some: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With what additions did, of all outputs at once and some at a time."""
+    monkeypatch.setattr(segments, "SPAN", some)
     how = chunked(64, fma("float16"), "float32")
     (x,) = operands(1, (500, 6), "float16")
     x = np.where(np.isfinite(bits.decode(x, "float16")), x, 0).astype(np.uint16)

@@ -26,7 +26,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks import sums as scaled_sums
-from softfloat.engine import block_units, joining, unit_ways
+from softfloat.engine import block_units, joining, scaled_segments, unit_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -405,7 +405,9 @@ def test_scaled_segments(
     b = operand(E4M3, scale, 16, (length, columns), 0, number + 1, (kind, of_scales))
     c = drawn(how.partials, (rows, columns), random, kind) if addend else None
     with pytest.MonkeyPatch.context() as patch:
-        _, quick, plain = both(lambda: bits.matmul_blocks(a, b, how, c, **options), patch, joining, "scaling_of")
+        _, quick, plain = both(
+            lambda: bits.matmul_blocks(a, b, how, c, **options), patch, scaled_segments, "scaling_of"
+        )
     same(quick, plain)
 
 
@@ -420,7 +422,7 @@ def test_scaled_segments_of_a_tensor_core(scale: Any, order: str, monkeypatch: p
     run = joining.run
     monkeypatch.setattr(joining, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
     how = chunked(128, HOPPER, "float32", scaling=order)
-    served, quick, plain = both(lambda: bits.matmul_blocks(a, b, how), monkeypatch, joining, "scaling_of")
+    served, quick, plain = both(lambda: bits.matmul_blocks(a, b, how), monkeypatch, scaled_segments, "scaling_of")
     assert served
     assert [x is not None for x in runs] == [True]
     same(quick, plain)

@@ -22,7 +22,7 @@ from softfloat.accumulators import (
     mul_add,
     pairwise,
 )
-from softfloat.engine import available, elementwise, joining, plain, segments, stacks, unit_ways
+from softfloat.engine import available, elementwise, joining, lines, plain, segments, stacks, unit_ways
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -97,19 +97,15 @@ SERVED = {name: how for name, how in DRAWN.items() if name != "chunks of pairs"}
 @pytest.fixture
 def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Joins short sums as well, and lists those that were joined to the end."""
-    ended = []
+    ended, kept = [], segments.Joining.finished
 
-    def watched(kept: Callable[..., Any]) -> Callable[..., Any]:
-        def join(*arguments: Any) -> Any:
-            found = kept(*arguments)
+    def finished(joined: segments.Joining, level: int = -1) -> Any:
+        if level == -1:
             ended.append(1)
-            return found
-
-        return join
+        return kept(joined, level)
 
     monkeypatch.setattr(joining, "WORTH_CALLS", 0)
-    for name in ("join", "join_chains"):
-        monkeypatch.setattr(joining.segments, name, watched(getattr(joining.segments, name)))
+    monkeypatch.setattr(segments.Joining, "finished", finished)
     return ended
 
 
@@ -328,7 +324,7 @@ def same_counts(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> Non
     quick, plain = both(monkeypatch, call)
     monkeypatch.setattr(elementwise, "FAST", True)
     with monkeypatch.context() as patch:
-        patch.setattr(segments, "MANY", 1)
+        patch.setattr(segments, "SPAN", 4)
         compiled = call()
     for found in (quick, compiled):
         same((found[:2], plain[:2]))
@@ -373,8 +369,8 @@ def test_matrix_times_vector(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_many_short_segments_are_few_calls(monkeypatch: pytest.MonkeyPatch) -> None:
     """65 536 sums of one product are one call of the loop."""
     calls = []
-    kept = joining.lines.run
-    monkeypatch.setattr(joining.lines, "run", lambda *arguments: calls.append(1) or kept(*arguments))
+    kept = lines.run
+    monkeypatch.setattr(lines, "run", lambda *arguments: calls.append(1) or kept(*arguments))
     a = np.full((1, 2**16), 0x3C00, np.uint16)
     codes, flags = bits.vecdot(a, a, "float16", chunked(1, "float16", "float16"))
     assert (codes.tolist(), flags.tolist()) == ([0x6800], [1])

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from softfloat.kernels.spec import Rounding, Rule
 
-from softfloat.engine import elementwise, joining, scaled_segments
+from softfloat.engine import elementwise, scaled_segments
 from softfloat.engine.programs import Site
 from softfloat.formats import float32
 
@@ -43,7 +43,7 @@ def one_pass(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return served
 
 
-def both(monkeypatch: pytest.MonkeyPatch, scaling: joining.Scaling, total: Any, sums: Any, rule: Rule) -> None:
+def both(monkeypatch: pytest.MonkeyPatch, scaling: scaled_segments.Scaling, total: Any, sums: Any, rule: Rule) -> None:
     site = Site(float32, rule, 0)
     found = scaling.added(total, sums, 0, site)
     with monkeypatch.context() as patch:
@@ -63,7 +63,7 @@ def test_ordinary_numbers(order: str, one_pass: list[bool], monkeypatch: pytest.
         sums[0, 5] = 0.0
         total[7] = -(sums[0, 7] * a[7, 0] * b[0])  # which cancels, or nearly
         before = codes(total).copy()
-        both(monkeypatch, joining.Scaling(order, codes(a), codes(b)), before, codes(sums), Rule())
+        both(monkeypatch, scaled_segments.Scaling(order, codes(a), codes(b)), before, codes(sums), Rule())
         np.testing.assert_array_equal(before, codes(total))  # the caller's
     assert any(one_pass) or elementwise.loops().jit.DISABLED
 
@@ -83,7 +83,7 @@ def test_numbers_that_are_not(
         for place in made:
             place[tuple(rng.integers(0, size) for size in place.shape)] = special
             a, b, sums, total = map(codes, made)
-            both(monkeypatch, joining.Scaling(order, a, b), total, sums, Rule())
+            both(monkeypatch, scaled_segments.Scaling(order, a, b), total, sums, Rule())
     assert one_pass
 
 
@@ -92,7 +92,7 @@ def test_other_rules_go_other_ways(one_pass: list[bool], monkeypatch: pytest.Mon
     a, b = (codes(numbers(rng, *shape, spread=3)) for shape in ((ROWS, SEGMENTS), (SEGMENTS, COLUMNS)))
     sums, total = codes(numbers(rng, SEGMENTS, ROWS, COLUMNS, spread=3)), codes(numbers(rng, ROWS, COLUMNS, spread=3))
     for order, rule in (("scales_added", Rule()), ("scales_fused", Rule(rounding=Rounding.TOWARD_ZERO))):
-        both(monkeypatch, joining.Scaling(order, a, b), total, sums, rule)
+        both(monkeypatch, scaled_segments.Scaling(order, a, b), total, sums, rule)
     assert not any(one_pass)
 
 
@@ -105,5 +105,5 @@ def test_products_on_the_way_that_are_not(order: str, one_pass: list[bool], monk
             codes(rng.uniform(1, 2, shape) * small) for shape in ((ROWS, 1), (1, COLUMNS), (1, ROWS, COLUMNS))
         )
         total = codes(rng.uniform(1, 2, (ROWS, COLUMNS)))
-        both(monkeypatch, joining.Scaling(order, a, b), total, sums, Rule())
+        both(monkeypatch, scaled_segments.Scaling(order, a, b), total, sums, Rule())
     assert not any(one_pass[2:])
