@@ -236,4 +236,5 @@ def run(
     if tally is not None and total is not None:
         for target, source in zip(tally, total, strict=True):
             target[...] = source.reshape(target.shape)
-    return joining.finished().codes.reshape(shape), joining.flags.reshape(shape)
+    codes = segments.with_nans(joining.finished().codes, replace(planned, output=planned.partials))
+    return codes.reshape(shape), joining.flags.reshape(shape)

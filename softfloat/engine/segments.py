@@ -325,6 +325,14 @@ def last_of_part(planned: Program) -> Site:
     return planned.sites[dots().STORE if planned.accumulator.store else dots().RUNNING]
 
 
+def with_nans(codes: Codes, planned: Program) -> Codes:
+    """Sums in a program's output format, whose NaNs are the default one if no payload passes."""
+    if planned.carries:
+        return codes
+    found: Codes = np.where(is_nan(codes, planned.output), codes.dtype.type(planned.nan_code), codes)
+    return found
+
+
 def join(
     planned: Program, sums: Codes, c: Codes | None, drawing: Drawing, tally: Tally | None = None
 ) -> tuple[Codes, Codes]:
@@ -337,7 +345,4 @@ def join(
     total = joining.finished()
     if planned.converts:
         total = joining.converted(total, dots().RESULT)
-    codes, flags = total.codes, joining.flags
-    if not planned.carries:  # no payload passes
-        codes = np.where(is_nan(codes, planned.output), codes.dtype.type(planned.nan_code), codes)
-    return codes, flags
+    return with_nans(total.codes, planned), joining.flags
