@@ -111,12 +111,15 @@ def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.Uni
     return way if unit_ways.worth_grid(planned, work) else None
 
 
-def _filled(blocks: Blocks) -> Codes:
-    """Which blocks have more than zeros."""
-    found = magnitudes(blocks.codes, blocks.element) != 0
-    for axis, (size, length) in enumerate(zip(found.shape, blocks.block, strict=True)):
-        found = np.logical_or.reduceat(found, np.arange(0, size, length), axis=axis)
-    return found
+def _known_scales(blocks: Blocks) -> Codes:
+    """Scales' values, of blocks of zeros the largest of all."""
+    known = _of_scales(blocks.scale, 0.0)[0][blocks.scales]
+    suspects = np.nonzero(known < UNLIKELY)
+    axes = zip(suspects, blocks.block, blocks.codes.shape, strict=True)
+    rows, columns = (np.minimum(at[:, None] * length + np.arange(length), size - 1) for at, length, size in axes)
+    zeros = ~magnitudes(blocks.codes[rows[:, :, None], columns[:, None]], blocks.element).any((1, 2))
+    known[tuple(at[zeros] for at in suspects)] = known.max()
+    return known
 
 
 def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit_ways.UnitWay | None:
@@ -126,10 +129,8 @@ def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit
         return None
     assert scales.blocks is not None
     for blocks, fmt, bits in zip(scales.blocks, planned.formats, scales.bits, strict=True):
-        known = _of_scales(blocks.scale, 0.0)[0][blocks.scales]
-        if known.min() < UNLIKELY:
-            known = known[_filled(blocks)]
-        least, greatest = float(known.min(initial=np.inf)), float(known.max(initial=0.0))
+        known = _known_scales(blocks)
+        least, greatest = float(known.min()), float(known.max())
         fine = 0.0 < least <= greatest < np.inf
         spans.append(units.extent_with_scales(least * float(fmt.tiny), greatest * float(fmt.max), fine, fmt, bits))
     return quicker if tiling.fits(quicker, planned.length, spans, None) else None
