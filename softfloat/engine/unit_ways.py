@@ -459,6 +459,8 @@ def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
         unit = unit._replace(result="truncated", parts=parts)
     if fmt.mantissa_bits > aligned.terms:
         return None
+    if aligned.zeros is not None and min(x.emax for x in planned.formats) < 0:
+        return None  # a zero may count for more than any product
     known = units().UnitNumbers(
         floor=(127 + fmt.emin) << 23,
         least=max(2.0**finest, way.known.least),  # below which nothing is cut, whatever power of two zeros have

@@ -519,6 +519,16 @@ def test_scaled_terms_that_float32_holds(exponent: int, served: list[bool], monk
     assert {way is not None for way in seen} == {exponent in (0, -17)} or not all(available())
 
 
+def test_zeros_whose_power_of_two_is_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zero among numbers of 2^-70 counts as 2^-60, times 2^45."""
+    pair = tuple(Format(f"near{n}", exponent_bits=3, mantissa_bits=10, bias=3 - n, nan="none") for n in (-70, 41))
+    how = Accumulator(name="cut", running=Stage("float32", "toward_zero"), block=4, alignment=Alignment(25, zeros=-60))
+    rng = np.random.default_rng(24)
+    a, b = (rng.integers(0, 1 << 14, shape, np.uint16) for shape in ((40, 64), (64, 40)))
+    a[rng.random(a.shape) < 0.3] = 0
+    both_ways(monkeypatch, a, b, pair, how, out_format="float32")
+
+
 @pytest.mark.parametrize("near", [(100, -100), (-100, 100)], ids=str)
 def test_large_numbers_times_zeros_of_small_ones(near: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
     """A number of 2^100 times the least grid's reciprocal would be infinite, and NaN times zero."""
