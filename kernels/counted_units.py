@@ -207,7 +207,7 @@ def turns_at_once(unit):
 
 def phases(unit):
     """Steps of a long block; whether bits were lost is in a slot of its own."""
-    begin, led, scaled, term, after = aligned_phases(unit, True, _Counted(unit))
+    (_, begin), led, scaled, *terms, (_, after) = aligned_phases(unit, True, _Counted(unit))
 
     def before(tile, row, state):
         state[LOST] = state[VALUE].all_of(0.0)
@@ -222,4 +222,4 @@ def phases(unit):
 
         return noted
 
-    return before, led, scaled, noting(term), noting(after)
+    return (None, before), led, scaled, *((k, noting(step)) for k, step in terms), (None, noting(after))

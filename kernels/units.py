@@ -31,9 +31,9 @@ from .steps import (
     to_odd,
 )
 
-LEAD, TOTAL, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
-"""Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, the reciprocal grid, and
-where additions are counted, whether this one has lost bits."""
+LEAD, TOTAL, PART, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 5)
+"""Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, or of the first half and of the others,
+the reciprocal grid, and where additions are counted, whether this one has lost bits."""
 
 
 class UnitNumbers(NamedTuple):
@@ -215,9 +215,15 @@ def pairs_step(unit, watchful, noted=None):
 def narrowed(tile, s, result, running, state, watchful, saturate=False):
     """A sum in float64, all of whose bits that decide are there, in the running format; the running sum was `running` before.
 
-    `result`: "single", the nearest float32; "cut", the format's bits of it; "odd", the same, to odd; "half", the nearest of a
-    narrow format.
+    `result`: "single", the nearest float32; "cut", the format's bits of it; "truncated", float32's, as such; "odd", the same, to odd; "half",
+    the nearest of a narrow format.
     """
+    if result == "truncated":
+        y = (s.bits() & -(1 << 29)).floats()
+        if watchful:
+            lost = (y.bits() ^ s.bits()).nonzero()
+            state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+        return y.single()
     if result == "single":
         y = s.single().double()
     elif result == "cut":
@@ -299,7 +305,8 @@ class Aligned(NamedTuple):
     its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
     of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `positive`: a sum that rounding
     makes zero is +0. `stored`: "nearest", "drawn", another mode's name or empty; `daz` and `ftz` are stores'. `single`: float32 holds
-    products, their sum in grids, and all that is between.
+    products and cut terms, which are added as integers; their sum, too, unless it is "truncated" from float64. One that 32 bits may not hold
+    is made of two `parts`.
     """
 
     kind: str
@@ -319,6 +326,7 @@ class Aligned(NamedTuple):
     daz: bool = False
     ftz: bool = False
     single: bool = False
+    parts: int = 1
 
     @property
     def group(self):
@@ -339,7 +347,6 @@ class Turn:
 
     def __init__(self, unit, watchful):
         self.unit, self.watchful = unit, watchful
-        self.by_integers = unit.single and unit.cut == "zero" and not watchful
 
     def lost(self, state, cut, exact):
         """Bits that were cut off are noted."""
@@ -351,8 +358,9 @@ class Turn:
         return (scale.bits() - tile.integer(f"{name}_grid")).floats()
 
     def whole(self, y, state):
-        """A term, in grids, cut to them; where nothing is noted in float32, as an integer, which takes one instruction less."""
-        if self.by_integers:
+        """A term, in grids, cut to them; of float32 as an integer, which takes one instruction less."""
+        if self.unit.single:
+            self.lost(state, y.truncated(), y)
             return y.integers()
         n = whole(y, self.unit.cut)
         self.lost(state, n * 0.5 if self.unit.cut == "odd" else n, y)
@@ -360,7 +368,7 @@ class Turn:
 
     def total(self, state):
         """The sum of terms so far, in grids, between the phases of a long block."""
-        return state[TOTAL].bits() if self.by_integers else state[TOTAL]
+        return state[TOTAL].bits() if self.unit.single else state[TOTAL]
 
     def cut_to(self, tile, x, scale, name, state):
         """x, cut to so many bits below the scale."""
@@ -372,6 +380,8 @@ class Turn:
 
     def product_sum(self, tile, row, k, per_grid):
         """A term, in grids."""
+        if self.unit.single:  # whose products are normal numbers: a factor times the grid need not be one
+            return (tile.a(row, k) * tile.b(k)) * per_grid
         if self.unit.term == 1:
             return (tile.a(row, k) * per_grid) * tile.b(k)
         s = tile.a(row, k) * tile.b(k)
@@ -434,13 +444,15 @@ class Turn:
             ]
         return [self.finished(tile, *of_row) for of_row in zip(sums, leads, own, sums_so_far, states, strict=True)]
 
-    def summed(self, tile, total, scale, per_grid, running, state):
-        """The sum of terms in grids, and of the running sum where it is one of them, as a number."""
-        if self.unit.inside:
-            total = total + self.whole(running * per_grid, state)
-        if self.by_integers:
-            total = total.numbers()
-        return total * self.grids(tile, scale, "terms")
+    def summed(self, tile, total, scale, per_grid, running, state, part=None):
+        """The sum of terms in grids, maybe of a further `part`, and of the running sum where it is one of them, as a number."""
+        own = self.whole(running * per_grid, state) if self.unit.inside else None
+        grid = self.grids(tile, scale, "terms")
+        if self.unit.result == "truncated":
+            others = [own] if part is None else [own, part]
+            return sum((x.doubles() for x in others), total.doubles()) * grid.double()
+        total = total if own is None else total + own
+        return (total.numbers() if self.unit.single else total) * grid
 
     def finished(self, tile, s, lead, own, running, state):
         """A row's sum of terms and the running sum, rounded."""
@@ -490,7 +502,8 @@ def aligned_unit_step(unit, watchful):
 
 
 def aligned_phases(unit, watchful, turn=None):
-    """A block of `Aligned` of any length as several steps: before its terms; a term's power of two; once these are known; a term; after all."""
+    """A block of `Aligned` of any length as several steps, each with the products that it is for, None where it is for none: before its terms; a
+    term's power of two; once these are known; a term, and between two parts; after all."""
     turn = turn or Turn(unit, watchful)
 
     def before(tile, row, state):
@@ -511,13 +524,20 @@ def aligned_phases(unit, watchful, turn=None):
         state[TOTAL] = (turn.total(state) + n).floats()
         return state
 
+    def parted(tile, row, state):
+        state[PART], state[TOTAL] = state[TOTAL], (state[TOTAL].bits() & 0).floats()
+        return state
+
     def after(tile, row, state):
         running, lead = state[VALUE], state[LEAD]
-        s = turn.summed(tile, turn.total(state), scale_of(lead), state[PER_GRID], running, state)
+        part = state[PART].bits() if unit.parts > 1 else None
+        s = turn.summed(tile, turn.total(state), scale_of(lead), state[PER_GRID], running, state, part)
         state[VALUE] = turn.finished(tile, s, lead, own_power(tile, running), running, state)
         return state
 
-    return before, led, scaled, term, after
+    half = unit.block // unit.parts
+    terms = [(range(half), term)] + [(None, parted), (range(half, unit.block), term)] * (unit.parts - 1)
+    return (None, before), (range(unit.block), led), (None, scaled), *terms, (None, after)
 
 
 # -- fixed point -----------------------------------------------------------------------------------------------------

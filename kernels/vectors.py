@@ -255,6 +255,10 @@ class Vector:
         kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
         return self._new(self.builder.sitofp(self.value, self._typed(kind)))
 
+    def doubles(self):
+        """Integers as float64, which has those of 32 bits."""
+        return self._new(self.builder.sitofp(self.value, self._typed(ir.DoubleType())))
+
     def floored(self):
         """Rounded down to an integer."""
         return self._call("floor")

@@ -512,7 +512,9 @@ class Units(Threads):
         if what.phased:
             self._steps = aligned_phases(unit, True)
         else:
-            self._steps = [exact_unit_step(unit, True) if unit.kind == "exact" else MAKERS[unit.kind](unit, True)]
+            self._steps = [
+                (None, exact_unit_step(unit, True) if unit.kind == "exact" else MAKERS[unit.kind](unit, True))
+            ]
         super().__init__(what)
 
     def _turns(self, panels, corner, first, count, outputs, held):
@@ -532,9 +534,9 @@ class Units(Threads):
                     )
                     self._run(step, tile, states)
 
-            for number, step in enumerate(self._steps):
-                if number in (1, 3):  # of phases, what is done for each product
-                    with code.loop(unit.block) as k:
+            for products, step in self._steps:
+                if products is not None:
+                    with code.loop(products.stop, products.start) as k:
                         run(step, k)
                 else:
                     run(step, 0)

@@ -31,7 +31,7 @@ from ..steps import (
     VALUE,
     Numbers,
 )
-from ..units import LEAD, LOST, PER_GRID, TOTAL, UnitNumbers
+from ..units import LEAD, LOST, PART, PER_GRID, TOTAL, UnitNumbers
 from ..vectors import LANES, Vector
 from . import noise
 from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
@@ -234,12 +234,12 @@ class Units(Maker):
     def _phases(self, code, turn, held, steps):
         """A long block: what comes before its terms, their powers of two, what comes once these are known, terms, and what comes after all."""
         unit, rows = self.sum.unit, range(turn().rows)
-        aside = (LEAD, TOTAL, PER_GRID, *(LOST,) * self.sum.counts)
+        aside = (LEAD, TOTAL, *(PART,) * (unit.parts - 1), PER_GRID, *(LOST,) * self.sum.counts)
         zero = code.everywhere(0.0, self.item)
         held = held | {(slot, row): code.variable(zero) for slot in aside for row in rows}
-        for number, step in enumerate(steps):
-            if number in (1, 3):
-                with code.loop(unit.block) as k:
+        for products, step in steps:
+            if products is not None:
+                with code.loop(products.stop, products.start) as k:
                     self._run(step, turn(k), held)
             else:
                 self._run(step, turn(), held)

@@ -8,9 +8,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine import stacks, threads, tiling, unit_ways, units
-from softfloat.engine.arguments import Codes, flattened
+from softfloat.engine.arguments import Codes, flattened, magnitudes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import tiles
+from softfloat.engine.parameters import FLOAT32, tiles
 from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
@@ -20,6 +20,8 @@ from softfloat.kernels.spec import Rule
 LONGEST_CODE = 8
 """Bits of a code whose values have a table."""
 INFINITE = 0x7FF0000000000000
+UNLIKELY = 2.0**-64
+"""Scales below it are those of zeros alone, most likely."""
 
 
 def leading_power(values: Codes, fmt: Format) -> Codes:
@@ -86,17 +88,19 @@ class _Operand(NamedTuple):
         return units.extent_with_scales(*found, self.format, self.bits)
 
 
-def _operand_of(planned: Program, blocks: Blocks, fmt: Format, daz: bool, group: int, bits: int) -> _Operand:
+def _operand_of(
+    planned: Program, blocks: Blocks, fmt: Format, daz: bool, way: unit_ways.UnitWay, bits: int
+) -> _Operand:
     how, aligned = planned.accumulator, planned.accumulator.aligned
     assert aligned is not None
-    of_zeros, grouped = unit_ways.power_of_zeros(how), aligned.group > 1
+    of_zeros, grouped = way.of_zeros(planned), aligned.group > 1
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
     places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length], np.int64)
     of_elements = _of_elements(fmt, how.unpacked or fmt, daz, of_zeros, grouped)
     of_nothing = of_zeros if grouped else of_zeros * of_zeros
     given = codes, scales, places, of_elements, _of_scales(blocks.scale, of_zeros), of_nothing
-    return _Operand(fmt, bits, (1, wide, -(-planned.length // group) * group), given)
+    return _Operand(fmt, bits, (1, wide, -(-planned.length // way.group) * way.group), given)
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
@@ -105,6 +109,31 @@ def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.Uni
     if way is None or way.unit.kind != "aligned" or not units.terms_fit(planned, bits):
         return None
     return way if unit_ways.worth_grid(planned, work) else None
+
+
+def _known_scales(blocks: Blocks) -> Codes:
+    """Scales' values, of blocks of zeros the largest of all."""
+    known = _of_scales(blocks.scale, 0.0)[0][blocks.scales]
+    suspects = np.nonzero(known < UNLIKELY)
+    axes = zip(suspects, blocks.block, blocks.codes.shape, strict=True)
+    rows, columns = (np.minimum(at[:, None] * length + np.arange(length), size - 1) for at, length, size in axes)
+    zeros = ~magnitudes(blocks.codes[rows[:, :, None], columns[:, None]], blocks.element).any((1, 2))
+    known[tuple(at[zeros] for at in suspects)] = known.max()
+    return known
+
+
+def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit_ways.UnitWay | None:
+    """The way in float32, if that holds whatever elements may have these scales, without c."""
+    quicker, spans = unit_ways.in_single(way, planned), []
+    if quicker is None or sum(scales.bits) + sum(fmt.p for fmt in planned.formats) > FLOAT32.mantissa_bits + 1:
+        return None
+    assert scales.blocks is not None
+    for blocks, fmt, bits in zip(scales.blocks, planned.formats, scales.bits, strict=True):
+        known = _known_scales(blocks)
+        least, greatest = float(known.min()), float(known.max())
+        fine = 0.0 < least <= greatest < np.inf
+        spans.append(units.extent_with_scales(least * float(fmt.tiny), greatest * float(fmt.max), fine, fmt, bits))
+    return quicker if tiling.fits(quicker, planned.length, spans, None) else None
 
 
 def _of_first(done: stacks.Done | None) -> tuple[Codes, Codes] | None:
@@ -122,8 +151,9 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
     way = _way_of(planned, scales.bits, a.codes.shape[1] * b.codes.size)
     if way is None:
         return None
+    way = (_in_single(way, planned, scales) if c is None else None) or way
     first, second = (
-        _operand_of(planned, blocks, fmt, rule.daz, way.unit.group, own)
+        _operand_of(planned, blocks, fmt, rule.daz, way, own)
         for blocks, fmt, rule, own in zip((a, b), planned.formats, planned.reading, scales.bits, strict=True)
     )
     start = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]

@@ -101,7 +101,7 @@ class UnitWay(Way):
 
     def of_zeros(self, planned: Program) -> float:
         """The power of two that a zero has where terms are aligned, 0 for none."""
-        return power_of_zeros(planned.accumulator)
+        return 0.0 if self.carrier is np.float32 else power_of_zeros(planned.accumulator)
 
     @property
     def alike(self) -> bool:
@@ -434,8 +434,8 @@ def _aligned(planned: Program) -> UnitWay | None:
     return UnitWay(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
 
 
-LOWEST_SINGLE = -48
-"""Exponent of the last bit that a product has where float32 holds sums of terms that are aligned: with grids below it, far from subnormals."""
+LOWEST_SINGLE = -100
+"""Exponent of the last bit that a product has where float32 holds terms that are aligned, and of the finest grid: far from subnormals."""
 
 
 @lru_cache(maxsize=512)
@@ -447,19 +447,31 @@ def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
     if not unit.inside or unit.halves or unit.stored or unit.term > 1 or (unit.cut, unit.result) != ("zero", "cut"):
         return None
     # a term is less than four times the power of two that sets the grid, the running sum less than twice
-    largest = (4 * unit.block + 2) << aligned.terms
-    fmt = planned.sites[dots().RUNNING].format
-    if largest > 1 << FLOAT32.mantissa_bits + 1 or fmt.mantissa_bits > aligned.terms or aligned.zeros is not None:
+    terms, fmt, finest = (
+        4 * unit.block << aligned.terms,
+        planned.sites[dots().RUNNING].format,
+        LOWEST_SINGLE + aligned.terms,
+    )
+    parts = -(-terms >> 31)
+    if terms + (2 << aligned.terms) > 1 << FLOAT32.mantissa_bits + 1:
+        if fmt.spec != FLOAT32 or parts > 1 + (phased(unit) and unit.block % 2 == 0):
+            return None
+        unit = unit._replace(result="truncated", parts=parts)
+    if fmt.mantissa_bits > aligned.terms:
         return None
+    if aligned.zeros is not None and min(x.emax for x in planned.formats) < 0:
+        return None  # a zero may count for more than any product
     known = units().UnitNumbers(
         floor=(127 + fmt.emin) << 23,
-        least=max(2.0**LOWEST_SINGLE, way.known.least),
+        least=max(2.0**finest, way.known.least),  # below which nothing is cut, whatever power of two zeros have
         terms_per=(2 * 127 + aligned.terms) << 23,
         terms_grid=aligned.terms << 23,
         kept_bits=(1 << 32) - (1 << FLOAT32.mantissa_bits - fmt.mantissa_bits),
     )
-    unit = unit._replace(single=True)
-    return UnitWay(unit=unit, known=known, site=way.site, group=way.group, lowest=LOWEST_SINGLE, bounded=True)
+    unit, highest = unit._replace(single=True), way.highest if aligned.zeros is None else finest - aligned.zeros
+    return UnitWay(
+        unit=unit, known=known, site=way.site, group=way.group, lowest=LOWEST_SINGLE, highest=highest, bounded=True
+    )
 
 
 def _exact(planned: Program) -> UnitWay | None:

@@ -45,7 +45,7 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, elementwise, joining, small, stacks, unit_ways, units
+from softfloat.engine import available, block_units, elementwise, joining, small, stacks, tiling, unit_ways, units
 from softfloat.reference import dots as oracle_of
 
 
@@ -90,6 +90,12 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
         plain = function(*arguments, **options)
     for one, other in zip(quick, plain, strict=True):
         np.testing.assert_array_equal(one, other)
+
+
+def counted(*arguments: Any, **options: Any) -> tuple[Any, ...]:
+    """Codes, flags, and how many additions overflowed, were inexact and lost a term."""
+    codes, flags, counts = bits.matmul(*arguments, count=True, **options)
+    return codes, flags, counts.overflowed, counts.inexact, counts.swamped
 
 
 @pytest.mark.sampled(3)
@@ -462,40 +468,90 @@ def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.M
     assert found[-2:] == [True, True]
 
 
-@pytest.mark.parametrize("formats", [(E4M3, E4M3), (E5M2, E4M3)], ids=str)
-@pytest.mark.parametrize("floor", [None, -12], ids=["H100", "floor -12"])
+H100_F8, B200_F8 = (tensor_core(chip, input=E4M3, output="float32") for chip in ("H100", "B200"))
+SCALED_F8 = tensor_core("B200", input=E4M3, instruction="mxf8f6f4")
+
+
+@pytest.mark.parametrize(
+    ("how", "formats"),
+    [
+        *((how, pair) for how in (H100_F8, B200_F8, SCALED_F8) for pair in ((E4M3, E4M3), (E5M2, E4M3))),
+        (tensor_core("H100", input=E4M3, output="float32", exponent_floor=-12), (E4M3, E4M3)),
+        *((tensor_core(chip), (HALF, HALF)) for chip in ("V100", "A100", "H100")),
+    ],
+    ids=str,
+)
 def test_terms_that_float32_holds(
-    formats: tuple[str, str], floor: int | None, served: list[bool], monkeypatch: pytest.MonkeyPatch
+    how: Accumulator, formats: tuple[str, str], served: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Every finite code, sums that cancel to their last bits, zeros after them, and operands so small that the least power of two sets grids."""
-    how = tensor_core("H100", input=E4M3, output="float32")
-    how = how if floor is None else tensor_core("H100", input=E4M3, output="float32", exponent_floor=floor)
+    """Every finite code, sums that cancel to their last bits, zeros after them, operands so small that the least power of two sets grids, and sums
+    of the largest."""
     seen, kept = [], unit_ways.in_single
     monkeypatch.setattr(unit_ways, "in_single", lambda *given: seen.append(kept(*given)) or seen[-1])
     rng = np.random.default_rng(21)
     kinds = [Format.from_name(name) for name in formats]
-    every = [np.flatnonzero(np.isfinite(bits.decode(np.arange(256, dtype=np.uint8), fmt))) for fmt in kinds]
-    small = [
-        codes[np.abs(bits.decode(codes.astype(np.uint8), fmt)) < 4 * fmt.tiny]
-        for codes, fmt in zip(every, kinds, strict=True)
-    ]
-    for codes in (every, small):
-        a, b = (rng.choice(x, size).astype(np.uint8) for x, size in zip(codes, ((19, 160), (160, 35)), strict=True))
-        a[3:9, 32:64] = a[3:9, :32] ^ 0x80  # products of the first block once more, with the other sign
+    every = [np.arange(1 << fmt.bits, dtype=fmt.dtype) for fmt in kinds]
+    every = [codes[np.isfinite(bits.decode(codes, fmt))] for codes, fmt in zip(every, kinds, strict=True)]
+    small = [codes[np.abs(bits.decode(codes, fmt)) < 4 * fmt.tiny] for codes, fmt in zip(every, kinds, strict=True)]
+    large = [codes[bits.decode(codes, fmt) > 0.9 * fmt.max] for codes, fmt in zip(every, kinds, strict=True)]
+    for codes in (every, small, large):
+        a, b = (rng.choice(x, size) for x, size in zip(codes, ((19, 160), (160, 35)), strict=True))
+        a[3:9, 32:64] = a[3:9, :32] ^ kinds[0].sign_bit  # products of the first block once more, with the other sign
         b[32:64] = b[:32]
-        a[:12, 96:128], b[128:, :9] = 0, 0x80
+        a[:12, 96:128], b[128:, :9] = 0, kinds[1].sign_bit
         both_ways(monkeypatch, a, b, formats, how, out_format="float32")
+        both_ways(monkeypatch, a, b, formats, how, function=counted, out_format="float32")
         both_ways(monkeypatch, a[np.newaxis].repeat(3, 0), b, formats, how, out_format="float32")
     assert any(way is not None and way.unit.single for way in seen) or not all(available())
 
 
+@pytest.mark.parametrize("exponent", [0, -17, -60, 30])
+def test_scaled_terms_that_float32_holds(exponent: int, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of blocks whose scales are known; those of -60 leave too little above float32's subnormals, and of 30 too much, and go by float64."""
+    seen, run = [], block_units._in_single
+    monkeypatch.setattr(block_units, "_in_single", lambda *given: seen.append(run(*given)) or seen[-1])
+    rng = np.random.default_rng(22)
+    for fmt in ("mxfp8_e4m3", "mxfp8_e5m2"):
+        x, y = (np.float32(rng.normal(size=shape) * 8.0 ** rng.normal(size=shape)) for shape in ((70, 160), (160, 72)))
+        x[5:9, 64:128], y[:, 7], y[32:64] = 0.0, 0.0, y[:32]
+        a, b = (bits.quantize(np.ldexp(v, exponent), fmt, axis=axis)[0] for v, axis in ((x, -1), (y, -2)))
+        both_ways(monkeypatch, a, b, SCALED_F8, function=bits.matmul_blocks, out_format="float32")
+    assert {way is not None for way in seen} == {exponent in (0, -17)} or not all(available())
+
+
+def test_zeros_whose_power_of_two_is_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A zero among numbers of 2^-70 counts as 2^-60, times 2^45."""
+    pair = tuple(Format(f"near{n}", exponent_bits=3, mantissa_bits=10, bias=3 - n, nan="none") for n in (-70, 41))
+    how = Accumulator(name="cut", running=Stage("float32", "toward_zero"), block=4, alignment=Alignment(25, zeros=-60))
+    rng = np.random.default_rng(24)
+    a, b = (rng.integers(0, 1 << 14, shape, np.uint16) for shape in ((40, 64), (64, 40)))
+    a[rng.random(a.shape) < 0.3] = 0
+    both_ways(monkeypatch, a, b, pair, how, out_format="float32")
+
+
+@pytest.mark.parametrize("near", [(100, -100), (-100, 100)], ids=str)
+def test_large_numbers_times_zeros_of_small_ones(near: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """A number of 2^100 times the least grid's reciprocal would be infinite, and NaN times zero."""
+    pair = tuple(Format(f"near{n}", exponent_bits=3, mantissa_bits=2, bias=3 - n, nan="none") for n in near)
+    how = H100_F8.replace(inputs=())
+    rng = np.random.default_rng(23)
+    a, b = rng.integers(0, 64, (70, 64), np.uint8), rng.integers(0, 64, (64, 72), np.uint8)
+    a[::2], b[:, ::3] = 0, 0
+    both_ways(monkeypatch, a, b, pair, how, out_format="float32")
+
+
 @pytest.mark.parametrize(
     ("how", "fmt"),
-    [(tensor_core("H100"), HALF), (tensor_core("A100"), HALF), (tensor_core("Ada", E4M3, HALF), E4M3)],
+    [
+        (tensor_core("H100", BF16), BF16),
+        (tensor_core("H100", HALF, HALF), HALF),
+        (tensor_core("Ada", E4M3, HALF), E4M3),
+    ],
     ids=str,
 )
 def test_terms_that_float32_does_not_hold(how: Accumulator, fmt: str) -> None:
-    """Products of halves fill 22 bits, and their sums on grids of 24 or more do not fit; a store is rounded from float64."""
+    """Products of numbers so small; a store is rounded from float64."""
     planned = bits.sums.products.Contraction((Format.from_name(fmt),) * 2, how, None, False, {}).program(64)
     way = unit_ways.choose(planned)
-    assert way is None or unit_ways.in_single(way, planned) is None
+    quicker = None if way is None else unit_ways.in_single(way, planned)
+    assert quicker is None or not tiling.always_fits(quicker, 64, *planned.formats)
