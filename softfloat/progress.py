@@ -75,8 +75,16 @@ class Shown:
         wanted = SECONDS_BETWEEN_LINES if name == self._name else SECONDS_BETWEEN_NAMES
         if time.monotonic() - self._told >= wanted and sys.stderr is not None:
             self._told, self._name = time.monotonic(), name
-            with contextlib.suppress(OSError):
-                print(f"{self._heading}: {text}, {share:.0%} done", file=sys.stderr, flush=True)
+            self._tell(f"{text}, {share:.0%} done")
+
+    def _tell(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            print(f"{self._heading}: {text}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Say that all is done, after lines that said less."""
+        if self._name and sys.stderr is not None:
+            self._tell("done")
 
     def clear(self) -> None:
         """Take the bar away until the next update: what is printed in between may reach the terminal late, by way of a pipe."""
@@ -88,7 +96,9 @@ class Shown:
 def shares(heading: str) -> Iterator[Shown]:
     """Something under way whose parts have names and shares of the whole; lines for those who do not watch begin with `heading`."""
     if not is_watched():
-        yield Shown(heading, None)
+        shown = Shown(heading, None)
+        yield shown
+        shown.end()
         return
     with bars("{task.description}", "bar", "{task.percentage:.0f} %", "elapsed") as progress:
         yield Shown(heading, progress)
