@@ -44,7 +44,7 @@ def bars(*columns: str) -> Progress:
 
 @contextlib.contextmanager
 def bar(total: int | None, *columns: str) -> Iterator[Callable[[int], None] | None]:
-    """One bar, and what to call with how much is done; None where nobody watches. `columns` as `bars` takes them."""
+    """One bar, and what to call with how much is done; None where standard error is no terminal. `columns` as `bars` takes them."""
     if not is_watched():
         yield None
         return
@@ -58,7 +58,7 @@ SECONDS_BETWEEN_NAMES = 1.0
 
 
 class Shown:
-    """A bar with a name and a share; where nobody watches, a line on standard error for each name, and for those that take long now and then."""
+    """A bar with a name and a share; without a terminal a line on standard error for each name, and for those that take long now and then."""
 
     def __init__(self, heading: str, progress: Progress | None) -> None:
         self._heading, self._progress = heading, progress
@@ -94,7 +94,7 @@ class Shown:
 
 @contextlib.contextmanager
 def shares(heading: str) -> Iterator[Shown]:
-    """Something under way whose parts have names and shares of the whole; lines for those who do not watch begin with `heading`."""
+    """Something under way whose parts have names and shares of the whole; lines without a terminal begin with `heading`."""
     if not is_watched():
         shown = Shown(heading, None)
         yield shown
@@ -108,7 +108,7 @@ def shares(heading: str) -> Iterator[Shown]:
 def status_line(heading: str = "") -> Iterator[Callable[[str], None] | None]:
     """A line that says what is under way, and what to call with it.
 
-    Where nobody watches: a line each ten seconds after `heading`, or None where that is empty.
+    Without a terminal: a line each ten seconds after `heading`, or None where that is empty.
     """
     if is_watched():
         from rich.console import Console
