@@ -130,9 +130,10 @@ def codes_table(fmt: Format) -> str:
 def format_page(fmt: Format) -> str:
     """One format: what it is, where its numbers lie, all of them if they are few."""
     facts = [[name, text] for name, text in format_facts(fmt)]
+    fields = "the sign, the exponent and the fraction" if fmt.signed and fmt.mantissa_bits else "the exponent"
     parts = [
         f"# {fmt.name}",
-        f"`{fmt.layout}`: the sign, the exponent and the fraction, bit by bit.",
+        f"`{fmt.layout}`: {fields}, bit by bit.",
         table(["property", "value"], facts),
     ]
     if fmt.zero and fmt.signed:
@@ -143,7 +144,8 @@ def format_page(fmt: Format) -> str:
         parts.append(f"```{{image}} {fmt.name}.svg\n:alt: where the numbers of {fmt.name} lie\n:class: picture\n```")
         parts += ["## Neighbours", neighbours(fmt)]
     if fmt.bits <= LARGEST_TABLE:
-        parts += ["## Every code", "The code of a number is the sum of its row's and its column's.", codes_table(fmt)]
+        said = "The code of a number is the sum of its row's and its column's. Numbers are rounded to five digits."
+        parts += ["## Every code", said, codes_table(fmt)]
     parts.append(f'<a href="../../{EXPLORER}#format={fmt.name}">Click its bits in the explorer</a>')
     parts += [
         "## In Python",
@@ -194,12 +196,13 @@ def accumulators_pages() -> None:
     for name, row in PRESETS.items():
         how = example_of(name)
         make = getattr(accumulators, name)
-        standing = f"{row.standing}: {how.note or STANDINGS[row.standing]}"
+        standing = f"{row.standing}: {(how.note or STANDINGS[row.standing]).removeprefix(row.standing + ': ')}"
         parameters = "; ".join(f"{x}: {', '.join(map(str, values)) or 'any'}" for x, values in row.parameters.items())
         facts = [["example", f"`{row.example}`"], ["parameters", parameters or "none"]]
         text = [
             f"# {name}",
-            row.meaning[0].upper() + row.meaning[1:] + ".",
+            (row.meaning if row.meaning.startswith("x86") else row.meaning[0].upper() + row.meaning[1:]).rstrip(" .")
+            + ".",
             table(["property", "value"], [*facts, ["source", row.source], ["standing", standing]]),
             "## What the example does",
             f"> {how.describe()}",
@@ -442,6 +445,11 @@ def without_options(app: Any, what: str, name: str, found: Any, options: Any, li
         lines[start:stop] = ["The options in its signature are described on the page of :py:mod:`softfloat.bits`."]
 
 
+def aliased(app: Any, what: str, name: str, found: Any, skip: bool, options: Any) -> bool | None:
+    """Fields of a NamedTuple are in its signature; Python's own text of one says nothing more."""
+    return True if str(getattr(found, "__doc__", "")).startswith("Alias for field number") else None
+
+
 def sourced(app: Any, what: str, name: str, found: Any, options: Any, lines: list[str]) -> None:
     """numpydoc knows no section "Source": here it is one of references."""
     for i, line in enumerate(lines[:-1]):
@@ -480,6 +488,7 @@ def setup(app: Any) -> dict[str, Any]:
     """Sphinx's hook."""
     app.connect("config-inited", explorer, priority=100)
     app.connect("builder-inited", make)
+    app.connect("autodoc-skip-member", aliased)
     app.connect("autodoc-process-docstring", without_options, priority=90)
     app.connect("autodoc-process-docstring", sourced, priority=100)
     app.connect("autodoc-process-docstring", exemplified, priority=100)

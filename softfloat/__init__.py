@@ -24,7 +24,10 @@ if not Path(__file__).with_name("kernels").joinpath("spec.py").is_file() and all
     importlib.import_module(f"{__name__}.kernels")
     __path__.pop()
 
+from softfloat import accumulators as accumulators
 from softfloat import analysis as analysis
+from softfloat import bits as bits
+from softfloat import formats as formats
 from softfloat import linalg as linalg
 from softfloat.accumulators import Accumulator
 from softfloat.arrays import (
@@ -45,23 +48,9 @@ from softfloat.arrays import (
     zeros,
     zeros_like,
 )
-from softfloat.blocks import (
-    BLOCK_ROSTER,
-    BlockFormat,
-    Fixed,
-    msfp12,
-    msfp13,
-    msfp14,
-    msfp15,
-    msfp16,
-    mxfp4_e2m1,
-    mxfp6_e2m3,
-    mxfp6_e3m2,
-    mxfp8_e4m3,
-    mxfp8_e5m2,
-    mxint8,
-    nvfp4,
-)
+from softfloat.blocks import Fixed
+from softfloat.blocks import formats as _block_formats
+from softfloat.blocks.formats import *
 from softfloat.engine import get_num_threads, set_num_threads
 from softfloat.environments import (
     Environment,
@@ -73,27 +62,7 @@ from softfloat.environments import (
     current_environment,
     environment,
 )
-from softfloat.formats import (
-    ROSTER,
-    WIDE_ROSTER,
-    Format,
-    bfloat16,
-    float4_e2m1fn,
-    float6_e2m3fn,
-    float6_e3m2fn,
-    float8_e3m4,
-    float8_e4m3,
-    float8_e4m3b11fnuz,
-    float8_e4m3fn,
-    float8_e4m3fnuz,
-    float8_e5m2,
-    float8_e5m2fnuz,
-    float8_e8m0fnu,
-    float16,
-    float32,
-    float64,
-    tfloat32,
-)
+from softfloat.formats import *
 from softfloat.interchange import load, save
 from softfloat.positions import Position
 from softfloat.rounding import round
@@ -118,17 +87,12 @@ if TYPE_CHECKING:  # what importing leaves to the first use
 __version__ = "0.1.0"
 
 __all__ = [
-    "BLOCK_ROSTER",
-    "ROSTER",
-    "WIDE_ROSTER",
     "Accumulator",
-    "BlockFormat",
     "DType",
     "Environment",
     "Fixed",
     "Flags",
     "FloatingPointTrap",
-    "Format",
     "InfiniteInput",
     "Overflow",
     "Position",
@@ -142,53 +106,27 @@ __all__ = [
     "array",
     "array_namespace",
     "asarray",
-    "bfloat16",
     "bits",
     "current_environment",
     "empty",
     "empty_like",
     "environment",
-    "float4_e2m1fn",
-    "float6_e2m3fn",
-    "float6_e3m2fn",
-    "float8_e3m4",
-    "float8_e4m3",
-    "float8_e4m3b11fnuz",
-    "float8_e4m3fn",
-    "float8_e4m3fnuz",
-    "float8_e5m2",
-    "float8_e5m2fnuz",
-    "float8_e8m0fnu",
-    "float16",
-    "float32",
-    "float64",
     "from_codes",
     "full",
     "full_like",
     "get_num_threads",
     "linspace",
     "load",
-    "msfp12",
-    "msfp13",
-    "msfp14",
-    "msfp15",
-    "msfp16",
-    "mxfp4_e2m1",
-    "mxfp6_e2m3",
-    "mxfp6_e3m2",
-    "mxfp8_e4m3",
-    "mxfp8_e5m2",
-    "mxint8",
-    "nvfp4",
     "ones",
     "ones_like",
     "round",
     "save",
     "set_num_threads",
-    "tfloat32",
     "zeros",
     "zeros_like",
 ]
+__all__ += _block_formats.__all__
+__all__ += formats.__all__
 
 _LATE = dict.fromkeys(
     (

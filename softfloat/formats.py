@@ -32,10 +32,6 @@ __all__ = [
     "WIDE_ROSTER",
     "Format",
     "bfloat16",
-    "bit_fields",
-    "code_text",
-    "fields_html",
-    "fields_rich",
     "float4_e2m1fn",
     "float6_e2m3fn",
     "float6_e3m2fn",
@@ -50,10 +46,6 @@ __all__ = [
     "float16",
     "float32",
     "float64",
-    "format_facts",
-    "format_html",
-    "format_rich",
-    "special_values",
     "tfloat32",
 ]
 

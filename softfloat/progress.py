@@ -44,7 +44,7 @@ def bars(*columns: str) -> Progress:
 
 @contextlib.contextmanager
 def bar(total: int | None, *columns: str) -> Iterator[Callable[[int], None] | None]:
-    """One bar, and what to call with how much is done; None where nobody watches. `columns` as `bars` takes them."""
+    """One bar, and what to call with how much is done; None where standard error is no terminal. `columns` as `bars` takes them."""
     if not is_watched():
         yield None
         return
@@ -58,7 +58,7 @@ SECONDS_BETWEEN_NAMES = 1.0
 
 
 class Shown:
-    """A bar with a name and a share; where nobody watches, a line on standard error for each name, and for those that take long now and then."""
+    """A bar with a name and a share; without a terminal a line on standard error for each name, and for those that take long now and then."""
 
     def __init__(self, heading: str, progress: Progress | None) -> None:
         self._heading, self._progress = heading, progress
@@ -75,8 +75,16 @@ class Shown:
         wanted = SECONDS_BETWEEN_LINES if name == self._name else SECONDS_BETWEEN_NAMES
         if time.monotonic() - self._told >= wanted and sys.stderr is not None:
             self._told, self._name = time.monotonic(), name
-            with contextlib.suppress(OSError):
-                print(f"{self._heading}: {text}, {share:.0%} done", file=sys.stderr, flush=True)
+            self._tell(f"{text}, {share:.0%} done")
+
+    def _tell(self, text: str) -> None:
+        with contextlib.suppress(OSError):
+            print(f"{self._heading}: {text}", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Say that all is done, after lines that said less."""
+        if self._name and sys.stderr is not None:
+            self._tell("done")
 
     def clear(self) -> None:
         """Take the bar away until the next update: what is printed in between may reach the terminal late, by way of a pipe."""
@@ -86,9 +94,11 @@ class Shown:
 
 @contextlib.contextmanager
 def shares(heading: str) -> Iterator[Shown]:
-    """Something under way whose parts have names and shares of the whole; lines for those who do not watch begin with `heading`."""
+    """Something under way whose parts have names and shares of the whole; lines without a terminal begin with `heading`."""
     if not is_watched():
-        yield Shown(heading, None)
+        shown = Shown(heading, None)
+        yield shown
+        shown.end()
         return
     with bars("{task.description}", "bar", "{task.percentage:.0f} %", "elapsed") as progress:
         yield Shown(heading, progress)
@@ -98,7 +108,7 @@ def shares(heading: str) -> Iterator[Shown]:
 def status_line(heading: str = "") -> Iterator[Callable[[str], None] | None]:
     """A line that says what is under way, and what to call with it.
 
-    Where nobody watches: a line each ten seconds after `heading`, or None where that is empty.
+    Without a terminal: a line each ten seconds after `heading`, or None where that is empty.
     """
     if is_watched():
         from rich.console import Console

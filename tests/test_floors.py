@@ -312,6 +312,12 @@ def test_importing_is_light() -> None:
     assert not {name.split(".")[0] for name in loaded} & HEAVY
 
 
+def test_the_first_call_may_be_of_many_threads() -> None:
+    """Which import the compiled floors, and Numba with them, one after the other: 0x3C00 is 1."""
+    script = "import numpy, softfloat; softfloat.set_num_threads(2); a = numpy.full(1 << 19, 0x3C00, numpy.uint16); "
+    assert python(script + "print(int(softfloat.bits.decode(a, 'float16').sum()))").split() == [str(1 << 19)]
+
+
 def test_mpmath_comes_with_the_first_function() -> None:
     script = "import sys; from softfloat import bits; bits.add(0, 0, 'float16'); print('mpmath' in sys.modules)"
     assert python(script) == "False\n"

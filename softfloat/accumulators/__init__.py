@@ -7,7 +7,7 @@ from softfloat.accumulators.presets import chunked, compensated, exact, fixed_po
 from softfloat.accumulators.roster import STANDINGS
 from softfloat.accumulators.splits import SPLITS, Split, split
 from softfloat.accumulators.tensor_cores import TENSOR_CORES, TensorCore, tensor_core
-from softfloat.accumulators.torch_products import TORCH_PRODUCTS, torch_mm
+from softfloat.accumulators.torch_products import torch_mm
 from softfloat.accumulators.units import (
     amd_mfma,
     amx,
@@ -31,7 +31,6 @@ __all__ = [
     "SPLITS",
     "STANDINGS",
     "TENSOR_CORES",
-    "TORCH_PRODUCTS",
     "Accumulator",
     "Alignment",
     "FixedPoint",

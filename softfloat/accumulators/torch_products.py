@@ -10,7 +10,7 @@ from softfloat.checks import check_choice, check_whole
 from softfloat.environments import Overflow, Rounding
 from softfloat.formats import Format, bfloat16, check_format, float16, float32, tfloat32
 
-__all__ = ["TORCH_PRODUCTS", "torch_mm"]
+__all__ = ["torch_mm"]
 
 HALVES, FP8 = (float16, bfloat16), (E4M3, E5M2)
 TORCH_PRODUCTS: dict[str, tuple[Format, ...]] = {

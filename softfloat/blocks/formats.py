@@ -22,11 +22,8 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
 
 __all__ = [
-    "BLOCK_ALIASES",
     "BLOCK_ROSTER",
     "BlockFormat",
-    "block_format_facts",
-    "check_block_format",
     "msfp12",
     "msfp13",
     "msfp14",

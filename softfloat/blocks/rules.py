@@ -12,7 +12,7 @@ from typing import Any
 from softfloat.blocks.formats import BlockFormat
 from softfloat.checks import check_choice
 
-__all__ = ["SCALE_RULES", "ScaleRule", "check_rule", "check_scale_rule", "default_rule"]
+__all__ = ["SCALE_RULES", "ScaleRule", "check_rule"]
 
 POWER_OF_TWO, FLOAT, TWO_LEVELS = "power of two", "float", "two levels"
 E8M0_LARGEST = 254
@@ -164,23 +164,11 @@ SCALE_RULES: dict[str, ScaleRule] = {
 """Every rule by its name."""
 
 
-def default_rule(fmt: BlockFormat) -> ScaleRule:
-    """OCP's floor for scales of E8M0, TransformerEngine's recipe where the tensor has a scale too, amax over the largest element otherwise."""
-    return SCALE_RULES["floor" if fmt.power_of_two_scale else "te" if fmt.tensor_scale is not None else "amax"]
-
-
-def check_scale_rule(name: Any, argument: str = "rule") -> ScaleRule:
-    """A rule, by its name."""
-    if not isinstance(name, str):
-        raise TypeError(
-            f"{argument} must be the name of a scale rule, got {name!r}; accepted: {', '.join(SCALE_RULES)}"
-        )
-    check_choice(argument, name, SCALE_RULES)
-    return SCALE_RULES[name]
-
-
 def check_rule(name: Any, fmt: BlockFormat, argument: str = "rule") -> ScaleRule:
-    """A rule that makes scales of a format; None is the format's own.
+    """A rule that makes scales of a format, by its name.
+
+    None is the format's own: OCP's floor for scales of E8M0, TransformerEngine's recipe where the tensor has a scale too, else amax over
+    the largest element.
 
     Raises
     ------
@@ -188,8 +176,13 @@ def check_rule(name: Any, fmt: BlockFormat, argument: str = "rule") -> ScaleRule
         If there is no such rule, or it makes other scales than the format has.
     """
     if name is None:
-        return default_rule(fmt)
-    rule = check_scale_rule(name, argument)
+        return SCALE_RULES["floor" if fmt.power_of_two_scale else "te" if fmt.tensor_scale is not None else "amax"]
+    if not isinstance(name, str):
+        raise TypeError(
+            f"{argument} must be the name of a scale rule, got {name!r}; accepted: {', '.join(SCALE_RULES)}"
+        )
+    check_choice(argument, name, SCALE_RULES)
+    rule = SCALE_RULES[name]
     fits = rule.kind == POWER_OF_TWO if fmt.power_of_two_scale else rule.kind != POWER_OF_TWO
     if not fits:
         accepted = [x.name for x in SCALE_RULES.values() if (x.kind == POWER_OF_TWO) == fmt.power_of_two_scale]

@@ -94,7 +94,7 @@ def helping(parser: argparse.ArgumentParser) -> Callable[[argparse.Namespace], i
 def exit_status(name: str, run: Callable[[Sequence[str]], int], argv: Sequence[str] | None) -> int:
     """What a program `name` ends with: what `run` returns of the arguments, None: the process's; or another status, whatever stops it.
 
-    2 after an error, a mistake in the program itself among them; 130 after Ctrl-C, 141 if nobody reads the output, 143 and
+    2 after an error, a mistake in the program itself among them; 130 after Ctrl-C, 141 if the reader of the output has gone, 143 and
     129 after SIGTERM and SIGHUP.
     """
     with _standard_error(), _signals_as_exits():
@@ -178,7 +178,7 @@ def _abandon(stream: TextIO) -> None:
 
 
 def console() -> Console:
-    """Standard output for tables; raises BrokenPipeError if nobody reads it.
+    """Standard output for tables; raises BrokenPipeError if its reader has gone.
 
     It is as wide as the terminal, or as COLUMNS says; where it is no terminal, and COLUMNS says nothing, no line is broken.
     """

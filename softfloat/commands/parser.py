@@ -1,7 +1,7 @@
 """The command line: a parser, and the commands that stand in files of their own.
 
-Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if nobody
-reads the output, 143 and 129 after SIGTERM and SIGHUP. Without a command the help is printed, and that is no error, as of pip: nothing
+Exit status: 0 if all is well, 1 if a verdict fails, 2 for an error in what was asked, 130 after Ctrl-C, 141 if the
+reader of the output has gone, 143 and 129 after SIGTERM and SIGHUP. Without a command the help is printed, and that is no error, as of pip: nothing
 was asked that failed.
 """
 

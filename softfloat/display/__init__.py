@@ -24,12 +24,11 @@ from softfloat.display.measures import (
 )
 from softfloat.display.numbers import exact_decimal, parse_value, power_of_two
 from softfloat.display.orders import SummationOrder, summation_order
-from softfloat.display.saving import PLOT_SUFFIXES, check_plot_folder, check_plot_path, save
+from softfloat.display.saving import check_plot_folder, check_plot_path, save
 from softfloat.display.tables import ValueRow, ValueTable, value_table
 from softfloat.display.widgets import explorer
 
 __all__ = [
-    "PLOT_SUFFIXES",
     "BlockInspection",
     "ExponentShares",
     "FunctionError",

@@ -12,7 +12,7 @@ from softfloat.files import replacing
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-__all__ = ["PLOT_SUFFIXES", "check_plot_folder", "check_plot_path", "save"]
+__all__ = ["check_plot_folder", "check_plot_path", "save"]
 
 PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 """File types that figures are written as."""

@@ -9,6 +9,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor, wait
+from importlib import import_module
 from typing import Any, TypeVar
 
 from softfloat.checks import check_count
@@ -91,6 +92,7 @@ def _until(over: threading.Event, work: Callable[..., T], *span: int) -> T:
 def _others() -> Iterator[tuple[Callable[..., None], list[Future[Any]]]]:
     """What to hand work to other threads with, and what they make of it. An interrupted call leaves none behind that still writes."""
     over = threading.Event()
+    import_module("softfloat.kernels.linking")  # before other threads do: two at once find Numba half imported
     futures: list[Future[Any]] = []
 
     def submit(work: Callable[..., Any], *span: int) -> None:

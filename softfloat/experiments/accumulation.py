@@ -177,7 +177,7 @@ def dot_swamping(
     *,
     seed: int = 0,
     dots: int = 16,
-    fmt: Format | str = float16,
+    fmt: Format | str = "float16",
     accumulators: Sequence[Accumulator] | None = None,
     environment: Environment | None = None,
 ) -> tuple[DotError, ...]:
@@ -234,7 +234,7 @@ def chunking(
     *,
     seed: int = 0,
     dots: int = 8,
-    fmt: Format | str = float16,
+    fmt: Format | str = "float16",
     environment: Environment | None = None,
     accumulator: Accumulator | Callable[[Format], Accumulator] | None = None,
 ) -> tuple[ChunkError, ...]:

@@ -25,7 +25,7 @@ from softfloat.formats import float8_e4m3fn
 __all__ = ["RULES", "RuleLosses", "WidthLoss", "accumulation_widths", "scale_rule_losses"]
 
 RULES = ("floor", "even", "rceil")
-"""Three rules that are each somebody's default for MXFP4: OCP's, AMD's and torchao's for four bits, NVIDIA's."""
+"""Three rules that are defaults for MXFP4: OCP's, AMD's and torchao's for four bits, NVIDIA's."""
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
 

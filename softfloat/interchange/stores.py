@@ -13,7 +13,7 @@ from softfloat.descriptions import ATTRIBUTE, described_environment, described_f
 from softfloat.environments import Environment
 from softfloat.formats import Format
 
-__all__ = ["attributes", "attributes_of", "from_zarr", "stored_environment", "stored_format", "to_zarr"]
+__all__ = ["attributes", "from_zarr", "stored_environment", "stored_format", "to_zarr"]
 
 
 def _zarr() -> Any:
@@ -30,7 +30,7 @@ def attributes(fmt: Format, environment: Environment | None) -> dict[str, Any]:
     return {ATTRIBUTE: {"format": described_format(fmt), "environment": described}}
 
 
-def attributes_of(path: Any) -> dict[str, Any]:
+def _attributes_of(path: Any) -> dict[str, Any]:
     """What was kept with the codes; ValueError where nothing was."""
     found: Any = dict(_zarr().open_array(os.fspath(path), mode="r").attrs).get(ATTRIBUTE)
     if not isinstance(found, dict) or "format" not in found:
@@ -43,12 +43,12 @@ def attributes_of(path: Any) -> dict[str, Any]:
 
 def stored_format(path: Any) -> Format:
     """The format of the codes at a path."""
-    return format_from(attributes_of(path)["format"], f"{path}: format")
+    return format_from(_attributes_of(path)["format"], f"{path}: format")
 
 
 def stored_environment(path: Any) -> Environment:
     """The environment that `to_zarr` wrote with an array; the default one if it wrote none."""
-    return environment_from(attributes_of(path).get("environment", {}), f"{path}: environment")
+    return environment_from(_attributes_of(path).get("environment", {}), f"{path}: environment")
 
 
 def _lengths(chunks: Any, ndim: int) -> tuple[int, ...]:

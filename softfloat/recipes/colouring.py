@@ -308,7 +308,7 @@ def _neighbours(graph: Graph) -> dict[str, set[str]]:
 
 
 class _Decider:
-    """One call of `colour`: verdicts, from rules that ask nobody to those that ask neighbours."""
+    """One call of `colour`: verdicts, from rules about a node alone to those about its neighbours."""
 
     def __init__(self, graph: Graph, recipe: Recipe) -> None:
         self.graph, self.recipe = graph, recipe
@@ -340,7 +340,7 @@ class _Decider:
             found[name] = replace(decision, reason=f"{decision.reason}, but {self._unmet(decision)}")
         return found
 
-    # -- rules that ask nobody -----------------------------------------------------------------------------------------
+    # -- rules about a node alone -------------------------------------------------------------------------------------
 
     def _alone(self, node: Node) -> Decision:
         names = clauses(node.op_type, self.graph.vocabulary, variant=node.variant, rank=node.rank)

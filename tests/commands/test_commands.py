@@ -372,7 +372,10 @@ def test_lines_about_progress_where_nobody_watches(monkeypatch, full, capsys):
     for seconds, told in ((1e9, [steps[0], steps[2]]), (0.0, steps)):
         monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_LINES", seconds)
         assert main(["reproduce", "--json"]) == 0
-        lines = [f"softfloat reproduce: {name}, {share:.0%} done" for name, share in told]
+        lines = [
+            *(f"softfloat reproduce: {name}, {share:.0%} done" for name, share in told),
+            "softfloat reproduce: done",
+        ]
         assert capsys.readouterr().err.splitlines() == lines
     monkeypatch.setattr("softfloat.progress.SECONDS_BETWEEN_NAMES", 1e9)
     assert main(["reproduce", "--json"]) == 0
@@ -415,8 +418,8 @@ def test_loops_are_counted_while_they_are_compiled(monkeypatch, full, capsys):
         assert main(["reproduce", "--json", "--quick"]) == 0
         details = [f"compiling loop 1{of[0]}, once", f"1{of[0]} loops are there", f"2{of[0]} loops are there"]
         details += [f"compiling loop 3{of[1]}, once", f"3{of[1]} loops are there"]
-        name, *lines = capsys.readouterr().err.splitlines()
-        assert name == "softfloat reproduce: sums in bfloat16, 25% done"
+        name, *lines, end = capsys.readouterr().err.splitlines()
+        assert (name, end) == ("softfloat reproduce: sums in bfloat16, 25% done", "softfloat reproduce: done")
         assert lines == [f"softfloat reproduce: sums in bfloat16: {detail}, 25% done" for detail in details]
 
 

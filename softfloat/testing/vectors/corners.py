@@ -534,7 +534,7 @@ def _integers(source: Number, target: Number, level: int) -> Iterator[Block]:
     yield product_block("specials", [edges(source)])
 
 
-# -- the public door -------------------------------------------------------------------------------------------------
+# -- what is offered --------------------------------------------------------------------------------------------------
 
 
 class Rows:

@@ -48,7 +48,7 @@ MIXED = (*(name for name in DISTRIBUTIONS if name not in ("mixed", "corners")), 
 RARE = 0.02  # share of special operands in rows of dot products, at most one each
 
 
-# -- the public door -------------------------------------------------------------------------------------------------
+# -- what is offered --------------------------------------------------------------------------------------------------
 
 
 def draw(

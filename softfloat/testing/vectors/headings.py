@@ -1,4 +1,4 @@
-"""The first line of a file of vectors: what the rows are, so that nobody has to say it again.
+"""The first line of a file of vectors: what the rows are, so that options need not say it again.
 
 >>> from softfloat.testing.vectors.operations import resolve
 >>> line = heading(resolve("mul", "bfloat16", environment=Environment(rounding="toward_zero")))

@@ -55,7 +55,7 @@ Codes = np.ndarray[Any, Any]
 Pair = tuple[Codes, Codes]
 
 LONGEST_DOT = 1 << 16
-"""Products of a dot product; a row is a line of text, and longer ones are nobody's."""
+"""Products of a dot product; a row is a line of text, and longer ones are of no use."""
 
 
 # -- the table -------------------------------------------------------------------------------------------------------

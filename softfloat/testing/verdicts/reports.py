@@ -146,7 +146,7 @@ class Report:
     failure : str
         Why reading stopped, or ""; that a file has no rows is a failure too.
     interrupted : bool
-        Whether somebody stopped it.
+        Whether it was stopped before the end.
     """
 
     title: str
