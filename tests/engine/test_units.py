@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import Case, label, over, resolved
 from faster import by_threads
 from unit_cases import (
     BF16,
@@ -19,10 +20,7 @@ from unit_cases import (
     E5M6,
     HALF,
     SINGLE,
-    Case,
     drawn,
-    label,
-    resolved,
 )
 
 from softfloat import Format, bits
@@ -92,11 +90,10 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
         np.testing.assert_array_equal(one, other)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 0)
 def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng, ordinary = np.random.default_rng(CASES.index(case)), 1.0 if accumulator.partials.max > 1e3 else 2.0**-3
+    accumulator, fmt, options, rng = resolved(case)
+    ordinary = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3
     for scale in (ordinary, 2.0**-13, 1000.0):
         for rows, length, columns in ((9, 65, 19), (17, 72, 33)):
             a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
@@ -106,10 +103,9 @@ def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest
             assert any(served)
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 4)
 def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(1)
+    accumulator, fmt, options, rng = resolved(case)
     for length in (0, 1, 7):
         a, b = drawn(rng, fmt, (5, length), 1.0), drawn(rng, fmt, (length, 8), 1.0)
         c = drawn(rng, accumulator.partials, (5, 8), 1.0)
@@ -118,11 +114,10 @@ def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch
     assert served is not None
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 5)
 def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of few bits, whose sums tie, cancel and are zero of either sign all the time."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(2)
+    accumulator, fmt, options, rng = resolved(case)
     few = [0.0, -0.0, 1.0, -1.0, 1.5, 0.5, -0.5, 4.0, -4.0]
     wide = [*few, fmt.max / 64, -fmt.max / 64, fmt.tiny * 4, fmt.smallest_subnormal, -fmt.smallest_subnormal]
     for values in (few, wide):
@@ -135,11 +130,10 @@ def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypat
     assert served is not None
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 6)
 def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every term is -0; beside rows and columns of numbers that span much."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(12)
+    accumulator, fmt, options, rng = resolved(case)
     a, b = drawn(rng, fmt, (9, 33), 1.0), drawn(rng, fmt, (33, 18), 1.0)
     a, b = (bits.encode(np.abs(bits.decode(x, fmt)), fmt)[0] for x in (a, b))
     a[:, 0], b[5] = fmt.max_code, bits.encode(fmt.smallest_subnormal, fmt)[0]
@@ -163,11 +157,10 @@ def test_sums_that_round_to_a_positive_zero(name: str, served: list[bool], monke
     assert any(served) or not all(available())
 
 
-@pytest.mark.parametrize("case", CASES[::4], ids=label)
+@over(CASES, 7)
 def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Infinities, NaNs and the largest numbers, at corners and between."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(3)
+    accumulator, fmt, options, rng = resolved(case)
     values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
     for code in bits.encode(np.array(values), fmt)[0].tolist():
         a, b = drawn(rng, fmt, (20, 40), 1.0), drawn(rng, fmt, (40, 24), 1.0)
@@ -203,13 +196,12 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, compute: Callable[[], Any]) ->
     return any(served)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", STACKS, ids=label)
+@over(STACKS, 1)
 def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together, and as the plain loop has them, one by one."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
-    rng, served = np.random.default_rng(15), False
+    served = False
     a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
     c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
     for start in (None, c):
@@ -220,8 +212,7 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("case", CASES[::5] + [case for case in CASES[1::5] if "seed" in case[2]], ids=label)
 def test_threads(case: Case, served: list[bool]) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(4)
+    accumulator, fmt, options, rng = resolved(case)
     scale = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3  # whose sums do not overflow
     a, b = drawn(rng, fmt, (90, 64), scale), drawn(rng, fmt, (64, 70), scale)
     found = by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
@@ -396,11 +387,10 @@ def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.any(largest.astype(np.float32) != largest)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", COUNTED, ids=label)
+@over(COUNTED, 2)
 def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ordinary operands; of those of few bits, whose sums tie, cancel, overflow and are zero of either sign; and of hardly any."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     kinds, choose = [], units.choose
 
     def chosen(planned: Any) -> Any:
@@ -409,7 +399,6 @@ def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytes
         return way
 
     monkeypatch.setattr(units, "choose", chosen)
-    rng = np.random.default_rng(COUNTED.index(case))
     few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
     known, _ = bits.encode(np.array(few), fmt, overflow="saturate")
     both = partial(both_ways, monkeypatch, function=partial(tallied, bits.matmul))
