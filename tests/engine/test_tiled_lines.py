@@ -298,23 +298,32 @@ ROUNDINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.sampled(3)
+WAYS: list[Callable[[Format], Accumulator]] = [
+    pairwise,
+    exact,
+    lambda fmt: fma(fmt).replace(chains=3),
+    lambda fmt: mul_add(fmt).replace(chains=9),
+]
+
+
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", ROUNDINGS, ids=str)
+@pytest.mark.parametrize("way", WAYS, ids=["pairwise", "exact", "three chains", "nine chains"])
 @pytest.mark.parametrize(
     "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
 )
-def test_trees_chains_and_entire_sums(fmt: Format, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(len(str(options)))
-    ways = [pairwise(fmt), exact(fmt), fma(fmt).replace(chains=3), mul_add(fmt).replace(chains=9)]
-    for how in ways:
-        for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
-            a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
-            c = drawn(rng, fmt, (outputs,), scale)
-            both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
-            both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
-            both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
+def test_trees_chains_and_entire_sums(
+    fmt: Format, way: Callable[[Format], Accumulator], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, how = np.random.default_rng(len(str(options))), way(fmt)
+    for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
+        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+        c = drawn(rng, fmt, (outputs,), scale)
+        both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
+        both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
+        both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
+        both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
+        both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
 
 
 def test_entire_sums_of_distant_numbers(monkeypatch: pytest.MonkeyPatch) -> None:

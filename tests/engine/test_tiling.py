@@ -121,6 +121,7 @@ def test_rows_and_columns_out_of_reach_go_the_plain_way(
         both_ways(monkeypatch, operands["a"], operands["b"], "float16", accumulator, c, nan=nan, **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flushes", [{}, {"daz": True}, {"ftz": True}, {"tininess": "before"}], ids=str)
 @pytest.mark.parametrize("rounding", DIRECTED)
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)

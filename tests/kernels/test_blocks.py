@@ -3,11 +3,7 @@
 from __future__ import annotations
 
 import itertools
-import os
-import subprocess
-import sys
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -363,35 +359,3 @@ def test_which_rules_are_served() -> None:
     assert not served(ROSTER["float32"], "convert")
     assert not served(Format("e8m20", exponent_bits=8, mantissa_bits=20), "add")
     assert not served(ROSTER["float8_e8m0fnu"], "convert")
-
-
-SCRIPT = """
-import numpy as np
-from softfloat import Format, bits
-random = np.random.default_rng(2)
-x, y = random.standard_normal((2, 1200)).astype(np.float32)
-found = []
-for fmt in ("float16", "bfloat16", Format("e6m9", exponent_bits=6, mantissa_bits=9), "float8_e4m3fn"):
-    a, b = bits.encode(x, fmt, rounding="to_odd")[0], bits.encode(y, fmt, rounding="toward_negative")[0]
-    found += [a, b, *bits.add(a, b, fmt), *bits.mul(a, b, fmt, rounding="toward_positive")]
-    found += bits.add(a, b, fmt, rounding="stochastic", seed=3)
-np.savez(PATH, *found)
-"""
-
-
-def test_the_same_on_a_generic_cpu(tmp_path: Path) -> None:
-    def results(name: str, **settings: str) -> list[np.ndarray]:
-        path = tmp_path / name
-        command = [sys.executable, "-W", "error", "-c", SCRIPT.replace("PATH", repr(str(path)))]
-        done = subprocess.run(command, env=os.environ | settings, capture_output=True, text=True, timeout=300)
-        assert done.returncode == 0, done.stderr
-        with np.load(path) as found:
-            return [found[key] for key in found.files]
-
-    here = results("here.npz")
-    generic = results("generic.npz", NUMBA_CPU_NAME="generic", NUMBA_CPU_FEATURES="")
-    plain = results("plain.npz", NUMBA_DISABLE_JIT="1")
-    assert len(here) == len(generic) == len(plain)
-    for numbers in zip(here, generic, plain, strict=True):
-        assert np.array_equal(numbers[0], numbers[1])
-        assert np.array_equal(numbers[0], numbers[2])
