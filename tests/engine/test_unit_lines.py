@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from covering import Case, label, over, resolved
-from faster import SERVED, same_counts
+from faster import SERVED, both_ways
 from unit_cases import BF16, CASES, E2M1, E4M3, E5M2, E5M6, HALF, SINGLE, drawn
 
 from softfloat import Format, bits, get_num_threads, set_num_threads
@@ -29,7 +29,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import elementwise, lines, plain, products, small, unit_ways
+from softfloat.engine import lines, plain, products, small, unit_ways
 from softfloat.engine.unit_ways import UnitWay
 
 DRAWS = {"rounding": "stochastic", "seed": 3}
@@ -53,19 +53,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(lines, "run", watched)
     return found
-
-
-def both_ways(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
-    """In a line, and by the plain loop."""
-    quick = function(*arguments, **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(elementwise, "FAST", False)
-        slow = function(*arguments, **options)
-    if options.get("count"):
-        same_counts((quick, slow))
-        return
-    for one, other in zip(quick, slow, strict=True):
-        np.testing.assert_array_equal(one, other)
 
 
 @over(CASES, 0)

@@ -6,10 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
 from covering import Case, label, over, resolved
-from faster import by_threads
 from unit_cases import (
     BF16,
     CASES,
@@ -82,12 +82,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
     """By a unit's loop, where there is one, and by the plain one."""
-    quick = function(*arguments, **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(elementwise, "FAST", False)
-        plain = function(*arguments, **options)
-    for one, other in zip(quick, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
+    faster.both_ways(monkeypatch, function, *arguments, **options)
 
 
 @over(CASES, 0)
@@ -215,7 +210,7 @@ def test_threads(case: Case, served: list[bool]) -> None:
     accumulator, fmt, options, rng = resolved(case)
     scale = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3  # whose sums do not overflow
     a, b = drawn(rng, fmt, (90, 64), scale), drawn(rng, fmt, (64, 70), scale)
-    found = by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
+    found = faster.by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(served) or not all(available())
@@ -371,18 +366,13 @@ COUNTED: list[Case] = [
 ]
 
 
-def tallied(function: Any, *arguments: Any, **options: Any) -> list[Any]:
-    codes, flags, counts = function(*arguments, count=True, **options)
-    return [codes, flags, *vars(counts).values()]
-
-
 def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of 48 bits, the least and the greatest of which float32 does not hold, though it holds results."""
     how = fixed_point(48, -24).replace(segments=2, reduction=(Reduction(Stage(SINGLE)),))
     rng, fmt = np.random.default_rng(33), Format.from_name(HALF)
     a, b = drawn(rng, fmt, (70, 64), 8.0), drawn(rng, fmt, (64, 70), 8.0)
-    both_ways(monkeypatch, a, b, fmt, how, function=partial(tallied, bits.matmul))
-    both_ways(monkeypatch, a, b.T, fmt, how, function=partial(tallied, bits.vecdot))
+    both_ways(monkeypatch, a, b, fmt, how, count=True)
+    both_ways(monkeypatch, a, b.T, fmt, how, function=bits.vecdot, count=True)
     largest = bits.matmul(a, b, fmt, how, count=True)[2].largest
     assert np.any(largest.astype(np.float32) != largest)
 
@@ -401,7 +391,7 @@ def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytes
     monkeypatch.setattr(units, "choose", chosen)
     few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
     known, _ = bits.encode(np.array(few), fmt, overflow="saturate")
-    both = partial(both_ways, monkeypatch, function=partial(tallied, bits.matmul))
+    both = partial(both_ways, monkeypatch, count=True)
     for scale, shape in (
         (1.0, (9, 65, 19)),
         (2.0**-13, (17, 72, 33)),

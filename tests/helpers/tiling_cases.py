@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
 from covering import Case
-from faster import same_counts
 from unit_cases import E5M6
 
 from softfloat import Environment, Format, bits, engine
@@ -188,11 +188,5 @@ def counted_both_ways(
     monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any
 ) -> bits.Counts:
     """By tiles and by the plain loop."""
-    found = []
-    for fast in (True, False):
-        with monkeypatch.context() as patch:
-            patch.setattr(elementwise, "FAST", fast)
-            found.append(function(*arguments, count=True, **options))
-    same_counts(tuple(found))
-    counts: bits.Counts = found[-1][2]
+    counts: bits.Counts = faster.both_ways(monkeypatch, function, *arguments, count=True, **options)[2]
     return counts
