@@ -226,3 +226,17 @@ def test_counted_lines_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPa
     bits.vecdot(a, a, fmt, how, count=True)
     bits.matmul(a, a[0], fmt, how, count=True)
     bits.matmul(a[0], a, fmt, how, count=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"daz": True}, STOCHASTIC], ids=["nearest", "daz", "stochastic"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add(E5M6), fma("float8_e5m2")], ids=repr)
+def test_products_so_small_that_float32_loses_them_are_swamped(
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2^12 and products of 2^-20, with halves of a last place among them, whose turns are done with care."""
+    fmt = how.partials
+    terms = np.tile([2.0**-20, -(2.0**-20), 2.0**-30, 2.0**11 * fmt.eps, 0.0, -(2.0**-20)], 6)
+    a, b = np.ones((16, 37)), np.repeat([[2.0**12], *terms[:, np.newaxis]], 33, 1)
+    a[3], a[5, ::2] = -1.0, -1.0
+    counts = counted_both_ways(monkeypatch, *(encoded(x, "bfloat16") for x in (a, b)), "bfloat16", how, **options)
+    assert counts.swamped.max() >= 6
