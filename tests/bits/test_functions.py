@@ -189,6 +189,7 @@ def agrees(name: str, fmt: Format, columns: list[np.ndarray], options: dict[str,
     )
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_functions(fmt: Format, mode: str) -> None:
@@ -366,6 +367,7 @@ def test_one_code_beside_every_other(fmt: Format, options: dict[str, Any]) -> No
             assert_as_computed(name, columns, fmt, options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("options", RULES + DRAWING, ids=str)
 @pytest.mark.parametrize("fmt", [fmt for fmt in FORMATS if 4 < fmt.bits <= 16], ids=str)
 def test_a_square_is_a_product(fmt: Format, options: dict[str, Any]) -> None:

@@ -154,7 +154,7 @@ def drawn_accumulators(draw: st.DrawFn, fmt: Format) -> tuple[Accumulator, dict[
 
 
 @SERVED
-@settings(max_examples=60)
+@settings(max_examples=settings.default.max_examples * 2 // 5)
 @given(drawn_formats(), drawn_formats(), st.integers(-9, 6), st.integers(1, 100), st.booleans(), st.data())
 def test_drawn_sums_are_those_of_the_plain_loop(
     fmt: Format, source: Format, exponent: int, length: int, counting: bool, data: st.DataObject

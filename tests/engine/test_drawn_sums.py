@@ -5,14 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
 from softfloat.kernels.spec import CARRIER64, Rule
 from tiling_cases import SERVED
+from unit_cases import drawn
 
 from softfloat import Environment, Format, Position, Rounding, bits, engine, get_num_threads, set_num_threads
 from softfloat.accumulators import Accumulator, exact, pairwise
-from softfloat.engine import elementwise, lines, plain, small
+from softfloat.engine import lines, plain, small
 
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 OPTIONS: list[dict[str, Any]] = [
@@ -32,28 +34,13 @@ EXACT = [
 ]
 
 
-def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
-    """Codes of zeros, of numbers some binades apart, and at times of small integers, whose sums are exact."""
-    x = rng.standard_normal(shape) * scale
-    if rng.random() < 0.2:
-        x = np.round(4 * x / scale) * (scale / 4)
-    x = x * np.exp2(rng.integers(-3, 4, shape) * rng.integers(0, 3))
-    codes: np.ndarray[Any, Any] = bits.encode(np.where(rng.random(shape) < 0.1, 0, x), fmt, overflow="saturate")[0]
-    return codes
-
-
 def both_ways(*arguments: Any, function: Any = bits.matmul, **options: Any) -> Any:
     """The faster way's result, which is the plain loop's."""
     options = options if "environment" in options else STOCHASTIC | options
     with pytest.MonkeyPatch.context() as patch:
         for name in ("product", "total"):
             patch.setattr(small, name, lambda *_: None)
-        quick = function(*arguments, **options)
-        patch.setattr(elementwise, "FAST", False)
-        plain = function(*arguments, **options)
-    for one, other in zip(quick, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
-    return quick
+        return faster.both_ways(patch, function, *arguments, **options)
 
 
 @pytest.fixture(params=[1, 2])

@@ -6,20 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiling_cases import (
-    CASES,
-    E5M6,
-    NANOO,
-    SATURATING,
-    SERVED,
-    STOCHASTIC,
-    Case,
-    counted_both_ways,
-    drawn,
-    encoded,
-    label,
-    resolved,
-)
+from covering import Case, over, resolved
+from tiling_cases import CASES, NANOO, SATURATING, SERVED, STOCHASTIC, counted_both_ways, encoded
+from unit_cases import E5M6, drawn
 
 from softfloat import Format, bits, get_num_threads, set_num_threads
 from softfloat.accumulators import (
@@ -32,12 +21,9 @@ from softfloat.accumulators import (
 from softfloat.engine import as_environment, lines, plain
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
-def test_same_counts(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, name, options = case
-    fmt = name if isinstance(name, Format) else Format.from_name(name)
-    rng = np.random.default_rng(CASES.index(case))
+@over([case for case in CASES if not case[0].reduction], 3)
+def test_same_counts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    accumulator, fmt, options, rng = resolved(case)
     for scale in (1.0, 2.0**-9, 30.0):
         a, b = drawn(rng, fmt, (17, 70), scale), drawn(rng, fmt, (70, 33), scale)
         c = drawn(rng, accumulator.partials, (17, 33), scale) if rng.random() < 0.5 else None
@@ -173,9 +159,8 @@ def test_counted_sums_that_only_a_product_makes_inexact(
     assert (found[1] == 1).all()
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("case", [case for case in CASES if not case[0].reduction], ids=label)
+@over([case for case in CASES if not case[0].reduction], 4)
 def test_same_counts_of_outputs_in_a_line(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
     for outputs, length, scale in ((150, 70, 1.0), (33, 3, 2.0**-13), (1, 200, 30.0), (4, 1, 2.0**-7), (2, 0, 1.0)):
@@ -241,3 +226,17 @@ def test_counted_lines_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPa
     bits.vecdot(a, a, fmt, how, count=True)
     bits.matmul(a, a[0], fmt, how, count=True)
     bits.matmul(a[0], a, fmt, how, count=True)
+
+
+@pytest.mark.parametrize("options", [{}, {"daz": True}, STOCHASTIC], ids=["nearest", "daz", "stochastic"])
+@pytest.mark.parametrize("how", [fma("float16"), mul_add(E5M6), fma("float8_e5m2")], ids=repr)
+def test_products_so_small_that_float32_loses_them_are_swamped(
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """2^12 and products of 2^-20, with halves of a last place among them, whose turns are done with care."""
+    fmt = how.partials
+    terms = np.tile([2.0**-20, -(2.0**-20), 2.0**-30, 2.0**11 * fmt.eps, 0.0, -(2.0**-20)], 6)
+    a, b = np.ones((16, 37)), np.repeat([[2.0**12], *terms[:, np.newaxis]], 33, 1)
+    a[3], a[5, ::2] = -1.0, -1.0
+    counts = counted_both_ways(monkeypatch, *(encoded(x, "bfloat16") for x in (a, b)), "bfloat16", how, **options)
+    assert counts.swamped.max() >= 6

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiling_cases import SERVED, STOCHASTIC, both_ways, counted_both_ways, drawn, encoded
+from tiling_cases import SERVED, STOCHASTIC, both_ways, counted_both_ways, encoded
+from unit_cases import drawn
 
 from softfloat import Format, bits
 from softfloat.accumulators import (

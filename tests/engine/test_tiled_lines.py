@@ -7,19 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import Case, label, over, resolved
 from faster import same
 from softfloat.kernels import dots
-from tiling_cases import (
-    CASES,
-    SERVED,
-    STOCHASTIC,
-    Case,
-    both_ways,
-    drawn,
-    encoded,
-    label,
-    resolved,
-)
+from tiling_cases import CASES, SERVED, STOCHASTIC, both_ways, encoded
+from unit_cases import drawn
 from ways import served
 
 from softfloat import Environment, Format, bits, engine, get_num_threads, set_num_threads
@@ -37,7 +29,7 @@ from softfloat.engine import elementwise, lines, plain, products, small, stacks,
 
 
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 2)
 def test_dot_products_one_by_one(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
     for outputs, length, scale in ((150, 65, 1.0), (129, 3, 2.0**-13), (1, 200, 30.0), (4, 4, 2.0**-7)):
@@ -47,9 +39,8 @@ def test_dot_products_one_by_one(case: Case, monkeypatch: pytest.MonkeyPatch) ->
         both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 3)
 def test_matrices_times_vectors(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
     matrix, vector = drawn(rng, fmt, (140, 70), 1.0), drawn(rng, fmt, (140,), 1.0)
@@ -62,9 +53,8 @@ def one_at_a_time(how: Accumulator) -> bool:
     return how.block == len(how.order) == 1 and how.store is None and not how.segments
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("case", [x for x in CASES if one_at_a_time(x[0])], ids=label)
+@over([x for x in CASES if one_at_a_time(x[0])], 4)
 def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
     for shape, scale in (((150, 131), 1.0), ((700,), 2.0**-9), ((1, 3), 30.0)):
@@ -72,8 +62,7 @@ def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.cumsum, **options)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 5)
 def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
     for batch, rows, length, columns in ((3, 9, 40, 17), (4, 2, 5, 3), (5, 17, 33, 32)):
@@ -86,8 +75,7 @@ def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     both_ways(monkeypatch, a, b, fmt, accumulator, **options)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 6)
 def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """What goes straight to the loops of batches: sums as short as they begin with, and products among them that the loops leave."""
     accumulator, fmt, options, rng = resolved(case)
@@ -310,23 +298,32 @@ ROUNDINGS: list[dict[str, Any]] = [
 ]
 
 
-@pytest.mark.sampled(3)
+WAYS: list[Callable[[Format], Accumulator]] = [
+    pairwise,
+    exact,
+    lambda fmt: fma(fmt).replace(chains=3),
+    lambda fmt: mul_add(fmt).replace(chains=9),
+]
+
+
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("options", ROUNDINGS, ids=str)
+@pytest.mark.parametrize("way", WAYS, ids=["pairwise", "exact", "three chains", "nine chains"])
 @pytest.mark.parametrize(
     "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
 )
-def test_trees_chains_and_entire_sums(fmt: Format, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(len(str(options)))
-    ways = [pairwise(fmt), exact(fmt), fma(fmt).replace(chains=3), mul_add(fmt).replace(chains=9)]
-    for how in ways:
-        for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
-            a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
-            c = drawn(rng, fmt, (outputs,), scale)
-            both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
-            both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
-            both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
+def test_trees_chains_and_entire_sums(
+    fmt: Format, way: Callable[[Format], Accumulator], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng, how = np.random.default_rng(len(str(options))), way(fmt)
+    for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
+        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
+        c = drawn(rng, fmt, (outputs,), scale)
+        both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
+        both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
+        both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
+        both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
+        both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
 
 
 def test_entire_sums_of_distant_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -377,9 +374,8 @@ def test_sums_of_numbers_that_the_running_format_has_not(
         both_ways(monkeypatch, codes[:, 0], fmt, how, function=bits.cumsum)
 
 
-@pytest.mark.sampled(3)
 @pytest.mark.usefixtures("small_pieces")
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 7)
 def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Infinities and NaNs at every kind of place, in a, b and c; only outputs that they go into are done again."""
     accumulator, fmt, options, rng = resolved(case)
@@ -416,13 +412,10 @@ FUSED: list[Case] = [
 ]
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", FUSED, ids=label)
+@over(FUSED, 0)
 def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
-    accumulator, name, options = case
-    fmt = name if isinstance(name, Format) else Format.from_name(name)
-    rng = np.random.default_rng(5)
+    accumulator, fmt, options, rng = resolved(case)
     infinity, nan = fmt.spec.infinity if fmt.infinities else fmt.nan_code, fmt.nan_code
     a, b = drawn(rng, fmt, (48, 40), 1.0), drawn(rng, fmt, (40, 64), 1.0)
     c = drawn(rng, accumulator.partials, (48, 64), 1.0)
@@ -523,9 +516,8 @@ def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.Monkey
     both_ways(monkeypatch, whole, "float16", how, 0, function=bits.sum)
 
 
-@pytest.mark.sampled(3)
 @SERVED
-@pytest.mark.parametrize("case", [x for x in CASES if not x[0].segments], ids=label)
+@over([x for x in CASES if not x[0].segments], 2)
 def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     accumulator, fmt, options, rng = resolved(case)
 

@@ -6,17 +6,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import Case, label, over, resolved
 from softfloat.kernels.spec import NAN_POLICIES
-from tiling_cases import (
-    CASES,
-    DIRECTED,
-    SERVED,
-    STOCHASTIC,
-    both_ways,
-    drawn,
-    encoded,
-    label,
-)
+from tiling_cases import CASES, DIRECTED, SERVED, STOCHASTIC, both_ways, encoded
+from unit_cases import drawn
 
 from softfloat import Environment, Format, bits, engine
 from softfloat.accumulators import (
@@ -36,27 +29,22 @@ SCALES = (1.0, 2.0**-7, 2.0**-13, 30.0)
 SHAPES = ((17, 65, 33), (40, 200, 50))
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 0)
 @pytest.mark.parametrize("scale", SCALES)
-def test_same_bits_and_flags(
-    case: tuple[Accumulator, Format | str, dict[str, Any]], scale: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_same_bits_and_flags(case: Case, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each case with every scale and both shapes, each scale with both shapes."""
-    accumulator, name, options = case
-    fmt = name if isinstance(name, Format) else Format.from_name(name)
-    rng = np.random.default_rng([CASES.index(case), int(scale * 2**13)])
-    rows, length, columns = SHAPES[(CASES.index(case) + SCALES.index(scale)) % 2]
+    accumulator, fmt, options, rng = resolved(case)
+    number = CASES.index(case) + SCALES.index(scale)
+    rows, length, columns = SHAPES[number % 2]
     a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
-    c = drawn(rng, accumulator.partials, (rows, columns), scale) if rng.random() < 0.5 else None
+    c = drawn(rng, accumulator.partials, (rows, columns), scale) if number // 2 % 2 else None
     both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
-def test_sums(case: tuple[Accumulator, Format | str, dict[str, Any]], monkeypatch: pytest.MonkeyPatch) -> None:
+@over(CASES, 1)
+def test_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Products with ones; the fused ones are additions. Of one output, of few, and of many."""
-    accumulator, name, options = case
-    fmt = name if isinstance(name, Format) else Format.from_name(name)
-    rng = np.random.default_rng(CASES.index(case))
+    accumulator, fmt, options, rng = resolved(case)
     for length, columns, scale in ((3, 1, 1.0), (700, 1, 1.0), (300, 9, 2.0**-9), (130, 140, 30.0)):
         codes = drawn(rng, fmt, (length, columns), scale)
         both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.sum, **options)
@@ -85,10 +73,9 @@ def test_chunks_whose_sums_the_outer_format_does_not_hold(
 
 @SERVED
 @pytest.mark.parametrize("case", CASES, ids=label)
-def test_every_case_is_served(case: tuple[Accumulator, Format | str, dict[str, Any]]) -> None:
+def test_every_case_is_served(case: Case) -> None:
     """A case that silently went the plain way would test nothing."""
-    accumulator, name, options = case
-    fmt = name if isinstance(name, Format) else Format.from_name(name)
+    accumulator, fmt, options, _ = resolved(case)
     settings = {key: value for key, value in options.items() if key not in ("environment", "out_format")}
     environment = options.get("environment", Environment(**settings))
     output = Format.from_name(options["out_format"]) if "out_format" in options else accumulator.output(fmt, fmt)
@@ -134,6 +121,7 @@ def test_rows_and_columns_out_of_reach_go_the_plain_way(
         both_ways(monkeypatch, operands["a"], operands["b"], "float16", accumulator, c, nan=nan, **options)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("flushes", [{}, {"daz": True}, {"ftz": True}, {"tininess": "before"}], ids=str)
 @pytest.mark.parametrize("rounding", DIRECTED)
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16")], ids=repr)

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import both_ways
 
 from softfloat import bits, float16, float32, reference
 from softfloat.accumulators import pairwise
-from softfloat.engine import available, described, elementwise, generated
+from softfloat.engine import available, described, generated
 from softfloat.engine.arguments import has_nan, is_nan
 from softfloat.formats import ROSTER, Format
 from softfloat.reference import dots
@@ -106,7 +107,7 @@ def test_tiles(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest
         a[5, : length // 2] = given.max_code if length == 224 else a[5, 0]
         c = numbers(rng, sums, (9, 17), scale)
         for start in (None, c, np.full_like(c, bits.encode(-0.0, sums)[0])):
-            same_sums(monkeypatch, bits.matmul, a, b, given, how, start, **options)
+            both_ways(monkeypatch, bits.matmul, a, b, given, how, start, **options)
             same_counts(monkeypatch, bits.matmul, a, b, given, how, start, **options)
     assert len(served) > 25 or not all(available())
 
@@ -222,21 +223,9 @@ def test_codes_below_the_normal_numbers_of_a_format_without_subnormals(monkeypat
     same_counts(monkeypatch, bits.matmul, codes, np.ascontiguousarray(codes.T), fmt, pairwise(fmt))
 
 
-def same_sums(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
-    """By whatever way there is as by the plain loop."""
-    found = []
-    for fast in (True, False):
-        with monkeypatch.context() as patch:
-            patch.setattr(elementwise, "FAST", fast and elementwise.FAST)
-            codes, flags, *counts = function(*arguments, **options)
-        found.append((codes, flags, *(value for x in counts for value in vars(x).values())))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
 def same_counts(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
     """The same, with counts."""
-    same_sums(monkeypatch, function, *arguments, count=True, **options)
+    both_ways(monkeypatch, function, *arguments, count=True, **options)
 
 
 def test_columns_that_count_more_than_their_words_hold() -> None:

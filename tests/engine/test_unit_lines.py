@@ -6,8 +6,9 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faster import SERVED, same_counts
-from unit_cases import BF16, CASES, E2M1, E4M3, E5M2, E5M6, HALF, SINGLE, Case, drawn, label, resolved
+from covering import Case, label, over, resolved
+from faster import SERVED, both_ways
+from unit_cases import BF16, CASES, E2M1, E4M3, E5M2, E5M6, HALF, SINGLE, drawn
 
 from softfloat import Format, bits, get_num_threads, set_num_threads
 from softfloat.accumulators import (
@@ -28,7 +29,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import elementwise, lines, plain, products, small, unit_ways
+from softfloat.engine import lines, plain, products, small, unit_ways
 from softfloat.engine.unit_ways import UnitWay
 
 DRAWS = {"rounding": "stochastic", "seed": 3}
@@ -54,26 +55,11 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     return found
 
 
-def both_ways(monkeypatch: pytest.MonkeyPatch, function: Any, *arguments: Any, **options: Any) -> None:
-    """In a line, and by the plain loop."""
-    quick = function(*arguments, **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(elementwise, "FAST", False)
-        slow = function(*arguments, **options)
-    if options.get("count"):
-        same_counts((quick, slow))
-        return
-    for one, other in zip(quick, slow, strict=True):
-        np.testing.assert_array_equal(one, other)
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 0)
 def test_dot_products(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of any size, in pieces that break a turn's outputs off; k that is no whole number of turns."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     monkeypatch.setattr(lines, "PIECE", 1 << 10)
-    rng = np.random.default_rng(21)
     for outputs, length, scale in ((150, 33, 1.0), (31, 72, 2.0**-13), (3, 200, 1000.0), (130, 1, 1.0)):
         a, b = drawn(rng, fmt, (outputs, length), scale), drawn(rng, fmt, (outputs, length), scale)
         c = drawn(rng, accumulator.partials, (outputs,), scale * scale)
@@ -106,14 +92,12 @@ ENDS: list[Case] = [
 ]
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("count", [False, True])
-@pytest.mark.parametrize("case", ENDS, ids=label)
+@over(ENDS, 1)
 def test_ends_of_what_is_served(case: Case, count: bool, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs whose operands, sums and c lie as far apart as formats allow, a panel at a time."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     monkeypatch.setattr(lines, "PIECE", 1)
-    rng = np.random.default_rng(30)
     a, b = far_apart(rng, fmt, 32), far_apart(rng, fmt, 32)
     zeros = rng.random(a.shape) < 0.3  # beside large numbers; others are small
     large = bits.encode(fmt.max / 4, fmt)[0]
@@ -144,8 +128,7 @@ def test_sums_near_the_ends_of_the_carrier(
     case: Case, count: bool, served: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Sums that overflow in float32, though no product does; products whose quanta do; and those with bits below its normal numbers."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(31)
+    accumulator, fmt, options, rng = resolved(case)
     for first, second in ((62, 62), (63, 61), (55, 54), (30, 30), (-40, -40), (-55, -54), (-60, -62)):
         signs = rng.choice([-1.0, 1.0], (2, 40, 12))
         a, b = (
@@ -171,12 +154,10 @@ def test_exact_sums_of_more_bits_than_steps_put_together(served: list[bool], mon
     assert served
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES[::3] + IN_ORDER[::2], ids=label)
+@over(CASES, 2)
 def test_sums_and_vectors(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """One operand for all outputs, and one output alone."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(22)
+    accumulator, fmt, options, rng = resolved(case)
     for rows, length in ((70, 65), (9, 8), (1, 300), (1, 1)):
         a, b = drawn(rng, fmt, (rows, length), 1.0), drawn(rng, fmt, (length, 1), 1.0)
         c = drawn(rng, accumulator.partials, (rows, 1), 1.0)
@@ -186,10 +167,9 @@ def test_sums_and_vectors(case: Case, served: list[bool], monkeypatch: pytest.Mo
     assert any(served)
 
 
-@pytest.mark.parametrize("case", CASES[::4], ids=label)
+@over(CASES, 3)
 def test_specials_leave_others_in_the_line(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(23)
+    accumulator, fmt, options, rng = resolved(case)
     values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
     for code in bits.encode(np.array(values), fmt)[0].tolist():
         a, b = drawn(rng, fmt, (90, 24), 1.0), drawn(rng, fmt, (90, 24), 1.0)
@@ -201,25 +181,23 @@ def test_specials_leave_others_in_the_line(case: Case, served: list[bool], monke
     assert any(served)
 
 
-@pytest.mark.parametrize("case", IN_ORDER, ids=label)
+@over(IN_ORDER, 4)
 def test_cumulative_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """In pieces of k, of many outputs and of one."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     monkeypatch.setattr(lines, "RECORDED", 1 << 10)
-    rng = np.random.default_rng(24)
     for shape, scale in (((70, 41), 1.0), ((3, 90), 2.0**-9), ((300,), 30.0), ((1,), 1.0)):
         codes = drawn(rng, fmt, shape, scale)
         both_ways(monkeypatch, bits.cumsum, codes, fmt, accumulator, len(shape) - 1, **options)
     assert any(served)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 5)
 def test_counts(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ordinary operands, and of few bits, whose sums tie, cancel and overflow; whole turns, and k that fills none up."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
-    known, rng = bits.encode(np.array(few), fmt, overflow="saturate")[0], np.random.default_rng(29)
+    known = bits.encode(np.array(few), fmt, overflow="saturate")[0]
     for length in (64, 19):
         a, b = drawn(rng, fmt, (75, length), 1.0), drawn(rng, fmt, (75, length), 1.0)
         c = drawn(rng, accumulator.partials, (75,), 1.0)
@@ -290,9 +268,8 @@ GRIDS: list[Case] = [
 @pytest.mark.parametrize("case", GRIDS, ids=label)
 def test_small_grids(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """One of them, and many, some at a time; with infinities in some."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     monkeypatch.setattr(products, "SPREAD", 1 << 10)
-    rng = np.random.default_rng(27)
     for shape in ((5, 7), (7, 3)):
         a, b = drawn(rng, fmt, (4, shape[0], 19), 1.0), drawn(rng, fmt, (4, 19, shape[1]), 1.0)
         c = drawn(rng, accumulator.partials, (4, *shape), 1.0)

@@ -6,9 +6,10 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
-from faster import by_threads
+from covering import Case, label, over, resolved
 from unit_cases import (
     BF16,
     CASES,
@@ -19,10 +20,7 @@ from unit_cases import (
     E5M6,
     HALF,
     SINGLE,
-    Case,
     drawn,
-    label,
-    resolved,
 )
 
 from softfloat import Format, bits
@@ -84,25 +82,13 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
     """By a unit's loop, where there is one, and by the plain one."""
-    quick = function(*arguments, **options)
-    with monkeypatch.context() as patch:
-        patch.setattr(elementwise, "FAST", False)
-        plain = function(*arguments, **options)
-    for one, other in zip(quick, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
+    faster.both_ways(monkeypatch, function, *arguments, **options)
 
 
-def counted(*arguments: Any, **options: Any) -> tuple[Any, ...]:
-    """Codes, flags, and how many additions overflowed, were inexact and lost a term."""
-    codes, flags, counts = bits.matmul(*arguments, count=True, **options)
-    return codes, flags, counts.overflowed, counts.inexact, counts.swamped
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 0)
 def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng, ordinary = np.random.default_rng(CASES.index(case)), 1.0 if accumulator.partials.max > 1e3 else 2.0**-3
+    accumulator, fmt, options, rng = resolved(case)
+    ordinary = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3
     for scale in (ordinary, 2.0**-13, 1000.0):
         for rows, length, columns in ((9, 65, 19), (17, 72, 33)):
             a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
@@ -112,10 +98,9 @@ def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest
             assert any(served)
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 4)
 def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(1)
+    accumulator, fmt, options, rng = resolved(case)
     for length in (0, 1, 7):
         a, b = drawn(rng, fmt, (5, length), 1.0), drawn(rng, fmt, (length, 8), 1.0)
         c = drawn(rng, accumulator.partials, (5, 8), 1.0)
@@ -124,11 +109,10 @@ def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch
     assert served is not None
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 5)
 def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Operands of few bits, whose sums tie, cancel and are zero of either sign all the time."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(2)
+    accumulator, fmt, options, rng = resolved(case)
     few = [0.0, -0.0, 1.0, -1.0, 1.5, 0.5, -0.5, 4.0, -4.0]
     wide = [*few, fmt.max / 64, -fmt.max / 64, fmt.tiny * 4, fmt.smallest_subnormal, -fmt.smallest_subnormal]
     for values in (few, wide):
@@ -141,11 +125,10 @@ def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypat
     assert served is not None
 
 
-@pytest.mark.parametrize("case", CASES, ids=label)
+@over(CASES, 6)
 def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Every term is -0; beside rows and columns of numbers that span much."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(12)
+    accumulator, fmt, options, rng = resolved(case)
     a, b = drawn(rng, fmt, (9, 33), 1.0), drawn(rng, fmt, (33, 18), 1.0)
     a, b = (bits.encode(np.abs(bits.decode(x, fmt)), fmt)[0] for x in (a, b))
     a[:, 0], b[5] = fmt.max_code, bits.encode(fmt.smallest_subnormal, fmt)[0]
@@ -169,11 +152,10 @@ def test_sums_that_round_to_a_positive_zero(name: str, served: list[bool], monke
     assert any(served) or not all(available())
 
 
-@pytest.mark.parametrize("case", CASES[::4], ids=label)
+@over(CASES, 7)
 def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Infinities, NaNs and the largest numbers, at corners and between."""
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(3)
+    accumulator, fmt, options, rng = resolved(case)
     values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
     for code in bits.encode(np.array(values), fmt)[0].tolist():
         a, b = drawn(rng, fmt, (20, 40), 1.0), drawn(rng, fmt, (40, 24), 1.0)
@@ -209,13 +191,12 @@ def stacked_ways(monkeypatch: pytest.MonkeyPatch, compute: Callable[[], Any]) ->
     return any(served)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", STACKS, ids=label)
+@over(STACKS, 1)
 def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """Together, and as the plain loop has them, one by one."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
-    rng, served = np.random.default_rng(15), False
+    served = False
     a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
     c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
     for start in (None, c):
@@ -226,11 +207,10 @@ def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> Non
 
 @pytest.mark.parametrize("case", CASES[::5] + [case for case in CASES[1::5] if "seed" in case[2]], ids=label)
 def test_threads(case: Case, served: list[bool]) -> None:
-    accumulator, fmt, options = resolved(case)
-    rng = np.random.default_rng(4)
+    accumulator, fmt, options, rng = resolved(case)
     scale = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3  # whose sums do not overflow
     a, b = drawn(rng, fmt, (90, 64), scale), drawn(rng, fmt, (64, 70), scale)
-    found = by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
+    found = faster.by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
     for one, other in zip(*found, strict=True):
         np.testing.assert_array_equal(one, other)
     assert any(served) or not all(available())
@@ -386,27 +366,21 @@ COUNTED: list[Case] = [
 ]
 
 
-def tallied(function: Any, *arguments: Any, **options: Any) -> list[Any]:
-    codes, flags, counts = function(*arguments, count=True, **options)
-    return [codes, flags, *vars(counts).values()]
-
-
 def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of 48 bits, the least and the greatest of which float32 does not hold, though it holds results."""
     how = fixed_point(48, -24).replace(segments=2, reduction=(Reduction(Stage(SINGLE)),))
     rng, fmt = np.random.default_rng(33), Format.from_name(HALF)
     a, b = drawn(rng, fmt, (70, 64), 8.0), drawn(rng, fmt, (64, 70), 8.0)
-    both_ways(monkeypatch, a, b, fmt, how, function=partial(tallied, bits.matmul))
-    both_ways(monkeypatch, a, b.T, fmt, how, function=partial(tallied, bits.vecdot))
+    both_ways(monkeypatch, a, b, fmt, how, count=True)
+    both_ways(monkeypatch, a, b.T, fmt, how, function=bits.vecdot, count=True)
     largest = bits.matmul(a, b, fmt, how, count=True)[2].largest
     assert np.any(largest.astype(np.float32) != largest)
 
 
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("case", COUNTED, ids=label)
+@over(COUNTED, 2)
 def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Of ordinary operands; of those of few bits, whose sums tie, cancel, overflow and are zero of either sign; and of hardly any."""
-    accumulator, fmt, options = resolved(case)
+    accumulator, fmt, options, rng = resolved(case)
     kinds, choose = [], units.choose
 
     def chosen(planned: Any) -> Any:
@@ -415,10 +389,9 @@ def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytes
         return way
 
     monkeypatch.setattr(units, "choose", chosen)
-    rng = np.random.default_rng(COUNTED.index(case))
     few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
     known, _ = bits.encode(np.array(few), fmt, overflow="saturate")
-    both = partial(both_ways, monkeypatch, function=partial(tallied, bits.matmul))
+    both = partial(both_ways, monkeypatch, count=True)
     for scale, shape in (
         (1.0, (9, 65, 19)),
         (2.0**-13, (17, 72, 33)),
@@ -500,7 +473,7 @@ def test_terms_that_float32_holds(
         b[32:64] = b[:32]
         a[:12, 96:128], b[128:, :9] = 0, kinds[1].sign_bit
         both_ways(monkeypatch, a, b, formats, how, out_format="float32")
-        both_ways(monkeypatch, a, b, formats, how, function=counted, out_format="float32")
+        both_ways(monkeypatch, a, b, formats, how, count=True, out_format="float32")
         both_ways(monkeypatch, a[np.newaxis].repeat(3, 0), b, formats, how, out_format="float32")
     assert any(way is not None and way.unit.single for way in seen) or not all(available())
 

@@ -81,6 +81,7 @@ def assert_as_ever(call: Callable[[], Any]) -> None:
     np.testing.assert_array_equal(flags, raised)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("case", CASES, ids=lambda case: "-".join(map(str, case)))
 def test_codes_and_flags(case: tuple[Format, Accumulator], options: dict[str, Any]) -> None:

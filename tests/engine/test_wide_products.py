@@ -58,21 +58,22 @@ def test_negative_zeros_stay(how: Accumulator, options: dict[str, Any], monkeypa
         same(both(monkeypatch, lambda x=x, y=y: bits.vecdot(x, y[:, :9].T, "float32", how, **options)))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("how", HOW, ids=repr)
-@pytest.mark.parametrize("power", [-80, -52, -49, -40])
 def test_the_least_bits_that_float32_has(
-    how: Accumulator, options: dict[str, Any], power: int, monkeypatch: pytest.MonkeyPatch
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Products down to its smallest number and beyond, which are nothing but inexact, beside ordinary ones."""
     rng = np.random.default_rng(8)
-    a, b = (rng.integers(1 << 23, 1 << 24, shape) * 2.0**-24 for shape in ((10, 40), (40, 35)))
-    a[:, ::3] *= 2.0**power
-    b[::3] *= 2.0**power
-    x, y = bits.encode(a * rng.choice([-1, 1], a.shape), "float32")[0], bits.encode(b, "float32")[0]
-    same(both(monkeypatch, lambda: bits.matmul(x, y, "float32", how, **options)))
-    same(both(monkeypatch, lambda: bits.matmul(x[:, ::3], y[::3], "float32", how, **options)))
-    same(both(monkeypatch, lambda: bits.vecdot(x, y[:, :10].T, "float32", how, **options)))
+    for power in (-80, -52, -49, -40):
+        a, b = (rng.integers(1 << 23, 1 << 24, shape) * 2.0**-24 for shape in ((10, 40), (40, 35)))
+        a[:, ::3] *= 2.0**power
+        b[::3] *= 2.0**power
+        x, y = bits.encode(a * rng.choice([-1, 1], a.shape), "float32")[0], bits.encode(b, "float32")[0]
+        for left, right in ((x, y), (x[:, ::3], y[::3])):
+            same(both(monkeypatch, lambda x=left, y=right: bits.matmul(x, y, "float32", how, **options)))
+        same(both(monkeypatch, lambda x=x, y=y: bits.vecdot(x, y[:, :10].T, "float32", how, **options)))
 
 
 @pytest.mark.parametrize("how", [*HOW, mul_add("tfloat32"), pairwise("float8_e4m3fn")], ids=repr)
@@ -85,10 +86,11 @@ def test_so_many_roundings_that_16_random_bits_leave_some_open(
     counted(monkeypatch, x[:40], y, "float32", how, **STOCHASTIC)
 
 
-@pytest.mark.parametrize("formats", [("float16", "float32"), ("float32", "bfloat16"), ("float32", "tfloat32")], ids=str)
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("options", OPTIONS, ids=str)
 @pytest.mark.parametrize("how", HOW, ids=repr)
-def test_operands_of_two_formats(how: Accumulator, formats: tuple[str, str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_operands_of_two_formats(how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
     rng = np.random.default_rng(5)
-    x, y = (bits.encode(rng.standard_normal(n), fmt)[0] for n, fmt in zip(((20, 90), (90, 33)), formats, strict=True))
-    for options in OPTIONS:
-        same(both(monkeypatch, lambda o=options: bits.matmul(x, y, formats, how, **o)))
+    for formats in (("float16", "float32"), ("float32", "bfloat16"), ("float32", "tfloat32")):
+        x, y = (bits.encode(rng.standard_normal(n), f)[0] for n, f in zip(((20, 90), (90, 33)), formats, strict=True))
+        same(both(monkeypatch, lambda x=x, y=y, f=formats: bits.matmul(x, y, f, how, **options)))

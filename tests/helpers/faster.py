@@ -77,6 +77,19 @@ def same_counts(pair: tuple[Any, ...]) -> None:
         np.testing.assert_array_equal(found, plain)
 
 
+def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
+    """What a call gives by whatever way serves it, whose codes, flags and counts, if there are any, are the plain loop's."""
+    quick = function(*arguments, **options)
+    with monkeypatch.context() as patch:
+        patch.setattr(elementwise, "FAST", False)
+        slow = function(*arguments, **options)
+    for one, other in zip(quick, slow, strict=True):
+        parts = [vars(x).values() if isinstance(x, bits.Counts) else [x] for x in (one, other)]
+        for found, plain in zip(*parts, strict=True):
+            np.testing.assert_array_equal(found, plain)
+    return quick
+
+
 def left_to(monkeypatch: pytest.MonkeyPatch, way: str) -> list[int]:
     """How many elements each call of a way of `engine.elementwise` gets from now on."""
     left: list[int] = []

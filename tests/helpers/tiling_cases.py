@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
-from faster import same_counts
+from covering import Case
+from unit_cases import E5M6
 
 from softfloat import Environment, Format, bits, engine
 from softfloat.accumulators import (
-    Accumulator,
     amp,
     chunked,
     fma,
@@ -25,12 +26,10 @@ from softfloat.engine import elementwise, small
 SERVED = pytest.mark.skipif(not all(engine.available()), reason="needs FMA and F16C, and the JIT")
 E8M5 = Format("e8m5", exponent_bits=8, mantissa_bits=5)
 E6M9 = Format("e6m9_low", exponent_bits=6, mantissa_bits=9, bias=40)
-E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 STOCHASTIC: dict[str, Any] = {"rounding": "stochastic", "seed": 7}
 NANOO = Environment.ipu(nanoo=True)
 SATURATING = Environment.ipu()
 
-Case = tuple[Accumulator, Format | str, dict[str, Any]]
 CASES: list[Case] = [
     (mul_add("float16"), "float16", {}),
     (mul_add("float16"), "float16", {"overflow": "saturate"}),
@@ -163,23 +162,6 @@ CASES: list[Case] = [
 ]
 
 
-def label(case: Case) -> str:
-    accumulator, fmt, options = case
-    shown = [name if name == "environment" else str(value) for name, value in options.items()]
-    return "-".join([repr(accumulator), str(getattr(fmt, "name", fmt)), *shown])
-
-
-def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
-    """Codes of zeros, ordinary numbers, and numbers a few binades around them; small integers at times, whose sums are exact."""
-    x = rng.standard_normal(shape) * scale
-    if rng.random() < 0.2:
-        x = np.round(4 * x) / 4
-    x = x * np.exp2(rng.integers(-3, 4, shape) * rng.integers(0, 3))
-    x = np.where(rng.random(shape) < 0.1, 0, x)
-    codes: np.ndarray[Any, Any] = bits.encode(x, fmt, overflow="saturate")[0]
-    return codes
-
-
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:
     """Small calls, tiles, and the plain loop."""
     found = [function(*arguments, **options)]
@@ -197,12 +179,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
 DIRECTED = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
 
 
-def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any], np.random.Generator]:
-    accumulator, name, options = case
-    fmt = name if isinstance(name, Format) else Format.from_name(name)
-    return accumulator, fmt, options, np.random.default_rng([CASES.index(case), 1])
-
-
 def encoded(values: Any, fmt: Any = "float16") -> np.ndarray[Any, Any]:
     codes: np.ndarray[Any, Any] = bits.encode(np.array(values, np.float64), fmt)[0]
     return codes
@@ -212,11 +188,5 @@ def counted_both_ways(
     monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any
 ) -> bits.Counts:
     """By tiles and by the plain loop."""
-    found = []
-    for fast in (True, False):
-        with monkeypatch.context() as patch:
-            patch.setattr(elementwise, "FAST", fast)
-            found.append(function(*arguments, count=True, **options))
-    same_counts(tuple(found))
-    counts: bits.Counts = found[-1][2]
+    counts: bits.Counts = faster.both_ways(monkeypatch, function, *arguments, count=True, **options)[2]
     return counts

@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from covering import Case
 
 from softfloat import Environment, Format, bits
 from softfloat.accumulators import (
-    Accumulator,
     Alignment,
     amd_mfma,
     amp,
@@ -32,7 +32,6 @@ HALF, BF16, SINGLE = "float16", "bfloat16", "float32"
 IPU = {"environment": Environment.ipu(nanoo=True)}
 DIRECTIONS = ("toward_zero", "toward_positive", "toward_negative")
 
-Case = tuple[Accumulator, Format | str, dict[str, Any]]
 CASES: list[Case] = [
     (arm_bfdot(), BF16, {}),
     (arm_bfdot(True), BF16, {}),
@@ -115,12 +114,6 @@ CASES: list[Case] = [
 ]  # fmt: skip
 
 
-def label(case: Case) -> str:
-    accumulator, fmt, options = case
-    shown = [name if name == "environment" else str(value) for name, value in options.items()]
-    return "-".join([repr(accumulator), str(getattr(fmt, "name", fmt)), *shown])
-
-
 def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
     """Codes of zeros of both signs, ordinary numbers, and numbers a few binades around them; often of few bits."""
     x = rng.standard_normal(shape) * scale
@@ -130,8 +123,3 @@ def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: 
     x = np.where(rng.random(shape) < 0.1, rng.choice([0.0, -0.0], shape), x)
     codes: np.ndarray[Any, Any] = bits.encode(x, fmt, overflow="saturate")[0]
     return codes
-
-
-def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any]]:
-    accumulator, name, options = case
-    return accumulator, name if isinstance(name, Format) else Format.from_name(name), options

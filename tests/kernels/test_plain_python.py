@@ -21,6 +21,7 @@ FORMATS = {
     "float16": softfloat.float16,
     "bfloat16": softfloat.bfloat16,
     "unusual": Format("e5m7fnuz", exponent_bits=5, mantissa_bits=7, nan="fnuz", subnormals=False),
+    "any": Format("e6m9", exponent_bits=6, mantissa_bits=9),
 }
 MODES = ["nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd", "stochastic"]
 OPERATIONS = {
@@ -122,8 +123,8 @@ def results(count, operations, modes, formats, ways):
 scope: dict = {}
 exec(SCRIPT, scope)
 
-EVERYTHING = (180, tuple(scope["OPERATIONS"]), tuple(scope["MODES"]), tuple(scope["FORMATS"]), 3)
-SOME = (1500, ("add", "fma", "encode"), ("nearest_even", "stochastic"), ("float16", "bfloat16"), 1)
+EVERYTHING = (120, tuple(scope["OPERATIONS"]), tuple(scope["MODES"]), ("float16", "bfloat16", "unusual"), 3)
+SOME = (1500, ("add", "mul", "fma", "encode"), ("nearest_even", "stochastic"), ("float16", "bfloat16", "any"), 1)
 
 
 @cache

@@ -1,0 +1,68 @@
+"""Sums that tests try each in their own layout: all of them with --exhaustive, else as few as show each property in each layout."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+
+from softfloat import Format
+from softfloat.accumulators import Accumulator
+
+Case = tuple[Accumulator, Format | str, dict[str, Any]]
+"""What sums, the format of its operands, and options."""
+PLACES = 8
+"""Among how many of them pairs of properties are dealt out: there are more tests of the same cases."""
+
+
+def covering(cases: Sequence[Mapping[str, Hashable]], place: int) -> set[int]:
+    """The numbers of cases that show each value of each axis, and of all pairs of two axes' values every eighth, from the `place`-th on."""
+    pairs = {frozenset(two): None for case in cases for two in itertools.combinations(case.items(), 2)}
+    left = {frozenset([x]) for case in cases for x in case.items()}
+    left.update(itertools.islice(pairs, place % PLACES, None, PLACES))
+    showing = [{x for x in left if x <= set(case.items())} for case in cases]
+    found: set[int] = set()
+    while left:
+        best = max(range(len(cases)), key=lambda n: (len(showing[n] & left), (place - n) % len(cases)))
+        found.add(best)
+        left -= showing[best]
+    return found
+
+
+def axes(case: Case) -> dict[str, Hashable]:
+    """What a loop of such a sum is made from: who sums, in which kind of format, operands of the same or of another, and how it rounds."""
+    how, fmt, options = case
+    sums = how.partials.name
+    defaults = {"rounding": "nearest_even", "overflow": "infinity", "tininess": "after", "daz": False, "ftz": False}
+    return {
+        "order": (how.name.partition("(")[0], how.compensation, how.name.partition("mode=")[2]),
+        "sums": sums if sums in ("float16", "bfloat16", "float32") else "narrow",
+        "same": getattr(fmt, "name", fmt) == sums,
+        "random bits": options.get("sr_bits", 0) // 8,
+        "environment": "environment" in options,
+        **{name: options.get(name, default) for name, default in defaults.items()},
+    }
+
+
+def label(case: Case) -> str:
+    accumulator, fmt, options = case
+    shown = [name if name == "environment" else str(value) for name, value in options.items()]
+    return "-".join([repr(accumulator), str(getattr(fmt, "name", fmt)), *shown])
+
+
+def resolved(case: Case) -> tuple[Accumulator, Format, dict[str, Any], np.random.Generator]:
+    """With what draws its operands."""
+    accumulator, fmt, options = case
+    fmt = fmt if isinstance(fmt, Format) else Format.from_name(fmt)
+    return accumulator, fmt, options, np.random.default_rng([*label(case).encode()])
+
+
+def over(cases: Sequence[Case], place: int) -> Any:
+    """Parametrizes a test by `case`."""
+    kept = covering([axes(case) for case in cases], place)
+    marks = [() if n in kept else pytest.mark.exhaustive for n in range(len(cases))]
+    parameters = [pytest.param(case, id=label(case), marks=mark) for case, mark in zip(cases, marks, strict=True)]
+    return pytest.mark.parametrize("case", parameters)
