@@ -4,6 +4,7 @@ import numpy as np
 
 from .steps import (
     EXPONENT,
+    EXPONENT64,
     INEXACT,
     LEFT_OPEN,
     MARGIN,
@@ -35,16 +36,20 @@ HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {
 
 
 def rounded_single(y, error, x, manner):
-    """y + error, y being the nearest number of float32, as another rounding has it; of an exact zero rounded down the sign is that of x."""
+    """y + error, y being the CPU's nearest number, as another rounding has it; of an exact zero rounded down the sign is that of x."""
     bits = y.bits()
-    sign = bits >> 31
+    width = bits.element.width
+    sign = bits >> (width - 1)
     negative, above, below = sign.nonzero(), error > 0.0, error < 0.0
     outward, inward = negative.choose(below, above), negative.choose(above, below)
-    half_unit = ((bits & EXPONENT) - (24 << 23)).floats()
-    if error.element != y.element:
-        half_unit = half_unit.double()
-    tied, stays = error.magnitude().equals(half_unit), bits.all_of(0)
-    tied_out, tied_in = outward & tied, inward & tied
+    field, half = {32: (EXPONENT, 24 << 23), 64: (EXPONENT64, 53 << 52)}[width]
+    unit = ((bits & field) - half).floats()
+    inner = (
+        (bits & (field & -field) - 1).is_zero().choose(unit * 0.5, unit)
+    )  # below a power of two units are half as long
+    unit, inner = (x.double() if error.element != y.element else x for x in (unit, inner))
+    distance, stays = error.magnitude(), bits.all_of(0)
+    tied_out, tied_in = outward & distance.equals(unit), inward & distance.equals(inner)
     step = {
         "toward_zero": inward.choose(-1, stays),
         "toward_positive": outward.choose(~sign & 1, inward.choose(sign, stays)),
