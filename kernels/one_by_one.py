@@ -44,9 +44,8 @@ def rounded_single(y, error, x, manner):
     outward, inward = negative.choose(below, above), negative.choose(above, below)
     field, half = {32: (EXPONENT, 24 << 23), 64: (EXPONENT64, 53 << 52)}[width]
     unit = ((bits & field) - half).floats()
-    inner = (
-        (bits & (field & -field) - 1).is_zero().choose(unit * 0.5, unit)
-    )  # below a power of two units are half as long
+    of_power = (bits & (field & -field) - 1).is_zero()
+    inner = of_power.choose(unit * 0.5, unit)  # below a power of two units are half as long
     unit, inner = (x.double() if error.element != y.element else x for x in (unit, inner))
     distance, stays = error.magnitude(), bits.all_of(0)
     tied_out, tied_in = outward & distance.equals(unit), inward & distance.equals(inner)

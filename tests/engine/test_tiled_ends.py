@@ -354,5 +354,5 @@ def test_ties_below_powers_of_two(how: Accumulator, rounding: str) -> None:
     for width in (1, 20):
         a, b = rows.view(np.uint32), np.repeat(columns, width, 1).view(np.uint32)
         codes, flags = bits.matmul(a, b, "float32", how, rounding=rounding)
-        assert (codes.T == expected).all()
+        assert (expected == codes.T).all()
         assert (flags == 1).all()
