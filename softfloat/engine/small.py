@@ -17,7 +17,7 @@ import numpy as np
 from softfloat.accumulators import Accumulator
 from softfloat.engine import calls, elementwise, folds, generated, products, stacks, threads, tiling, unit_ways, ways
 from softfloat.engine.arguments import Codes, magnitudes
-from softfloat.engine.decoding import TABULATED, decoded, readable
+from softfloat.engine.decoding import decoded, readable
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
@@ -178,10 +178,8 @@ def _addressed(whole: Settings) -> bool:
 def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
     """What reads an operand; None if its codes have to be looked at before."""
     fmt, daz = planned.formats[which], planned.reading[which].daz
-    if fmt.bits > TABULATED and (daz or fmt.spec not in (FLOAT32, FLOAT64)):
-        return None
     read = readable(np.empty(0, fmt.dtype), fmt, daz)
-    if read is None:
+    if read is None or (read[0] == "number" and (daz or fmt.spec not in (FLOAT32, FLOAT64))):
         return None
     reading, codes, table = read
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))

@@ -73,9 +73,15 @@ def test_numbers_beyond_what_loops_serve(how: Accumulator, monkeypatch: pytest.M
 
 
 def test_operands_and_outputs_of_other_formats(monkeypatch: pytest.MonkeyPatch) -> None:
-    long, random = Format("e11m40", 11, 40), np.random.default_rng(8)
+    """Among them one of 16 bits whose numbers float32 has not: its codes once were read as numbers."""
+    long, short, random = Format("e11m40", 11, 40), Format("e11m4", 11, 4), np.random.default_rng(8)
     x, y = random.standard_normal((12, 30)), random.standard_normal((30, 9))
-    for first, second, out in ((long, "float32", float64), ("float16", float64, "float16"), (float64, long, long)):
+    for first, second, out in (
+        (short, "float16", float64),
+        (long, "float32", float64),
+        ("float16", float64, "float16"),
+        (float64, long, long),
+    ):
         a, b = bits.encode(x, first)[0], bits.encode(y, second)[0]
         for options in OPTIONS:
             for how in (fma(float64), mul_add(float64)):
