@@ -4,13 +4,15 @@ import numpy as np
 
 from .steps import (
     EXPONENT,
+    EXPONENT64,
     INEXACT,
     LEFT_OPEN,
     MARGIN,
-    SIGN,
     UNDECIDED,
     between,
     product_and_error,
+    rest_of_fused,
+    signs,
     sum_and_error,
     to_odd,
 )
@@ -35,16 +37,19 @@ HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {
 
 
 def rounded_single(y, error, x, manner):
-    """y + error, y being the nearest number of float32, as another rounding has it; of an exact zero rounded down the sign is that of x."""
+    """y + error, y being the CPU's nearest number, as another rounding has it; of an exact zero rounded down the sign is that of x."""
     bits = y.bits()
-    sign = bits >> 31
+    width = bits.element.width
+    sign = bits >> (width - 1)
     negative, above, below = sign.nonzero(), error > 0.0, error < 0.0
     outward, inward = negative.choose(below, above), negative.choose(above, below)
-    half_unit = ((bits & EXPONENT) - (24 << 23)).floats()
-    if error.element != y.element:
-        half_unit = half_unit.double()
-    tied, stays = error.magnitude().equals(half_unit), bits.all_of(0)
-    tied_out, tied_in = outward & tied, inward & tied
+    field, half = {32: (EXPONENT, 24 << 23), 64: (EXPONENT64, 53 << 52)}[width]
+    unit = ((bits & field) - half).floats()
+    of_power = (bits & (field & -field) - 1).is_zero()
+    inner = of_power.choose(unit * 0.5, unit)  # below a power of two units are half as long
+    unit, inner = (x.double() if error.element != y.element else x for x in (unit, inner))
+    distance, stays = error.magnitude(), bits.all_of(0)
+    tied_out, tied_in = outward & distance.equals(unit), inward & distance.equals(inner)
     step = {
         "toward_zero": inward.choose(-1, stays),
         "toward_positive": outward.choose(~sign & 1, inward.choose(sign, stays)),
@@ -69,36 +74,43 @@ def rounds_by_direction(tile, manner):
 
 
 def single_sum(tile, x, y, manner):
-    """(x + y in float32, lanes where that is inexact)."""
+    """(x + y, lanes where that is inexact)."""
     if rounds_by_direction(tile, manner):
         return by_direction(lambda direction: x.plus_toward(direction, y), manner)
     s, error = sum_and_error(x, y)
     if not manner.nearest:
-        return rounded_single(s, error, ((x.bits() | y.bits()) & SIGN).floats(), manner), error.nonzero()
+        return rounded_single(s, error, signs(x, y), manner), error.nonzero()
     if tile.directed:
         return s, x.plus_toward("down", y).apart_from(x.plus_toward("up", y))
     return s, error.differs(0.0) & (y.magnitude() < np.inf)  # of a sum that overflows it is NaN
 
 
 def single_product(tile, a, b, manner):
-    """(a * b in float32, lanes where that is inexact)."""
+    """(a * b, lanes where that is inexact)."""
     if rounds_by_direction(tile, manner):
         return by_direction(lambda direction: a.times_toward(direction, b), manner)
     product = a * b
     if tile.directed and manner.nearest:
         return product, a.times_toward("down", b).apart_from(a.times_toward("up", b))
-    error = a.double() * b.double() - product.double()
+    if manner.family == "float64":
+        _, error = product_and_error(a, b)
+    else:
+        error = a.double() * b.double() - product.double()
     return product if manner.nearest else rounded_single(product, error, product, manner), error.nonzero()
 
 
 def single_fused(tile, a, b, c, manner):
-    """(a * b + c in float32, lanes where that is inexact). Where the CPU has no directed roundings, by way of float64 unless the product is exact."""
+    """(a * b + c, lanes where that is inexact). Where the CPU has no directed roundings, of float32 by way of float64 unless the product is exact."""
     if rounds_by_direction(tile, manner):
         return by_direction(lambda direction: a.fused_toward(direction, b, c), manner)
     if tile.directed and manner.nearest:
         return a.fused(b, c), a.fused_toward("down", b, c).apart_from(a.fused_toward("up", b, c))
     if manner.family == "float32_of_narrow":
         return single_sum(tile, a * b, c, manner)
+    if manner.family == "float64":
+        s = a.fused(b, c)
+        error = rest_of_fused(s, a, b, c)
+        return s if manner.nearest else rounded_single(s, error, signs(a * b, c), manner), error.nonzero()
     product = a.double() * b.double()
     s, error = sum_and_error(product, c.double())
     if manner.nearest:
@@ -106,8 +118,7 @@ def single_fused(tile, a, b, c, manner):
         return after, error.nonzero() | after.double().apart_from(s)
     x = to_odd(s, error)
     after = x.single()
-    signs = ((a * b).bits() | c.bits()) & SIGN
-    return rounded_single(after, x - after.double(), signs.floats(), manner), x.apart_from(after.double())
+    return rounded_single(after, x - after.double(), signs(a * b, c), manner), x.apart_from(after.double())
 
 
 def note_inexact(state, lost):

@@ -311,9 +311,13 @@ def exact_sum(tile, product, c, manner):
 def oddly_summed(s, error, product, c, manner):
     """s + error, to odd, a sum of these; the sign of an exact zero is theirs."""
     x = to_odd(s, error)
-    if manner.rounding == "toward_negative":
-        x = s.is_zero().choose(((product.bits() | c.bits()) & SIGN).floats(), x)
-    return x
+    return s.is_zero().choose(signs(product, c), x) if manner.rounding == "toward_negative" else x
+
+
+def signs(x, y):
+    """Zeros, negative where one of two numbers is."""
+    bits = x.bits() | y.bits()
+    return (bits & -1 << (bits.element.width - 1)).floats()
 
 
 def product_and_error(a, b):
@@ -334,6 +338,14 @@ def fused_and_error(a, b, c, wide):
     rest = error + lost
     total, error = sum_and_error(s, rest)
     return rest.nonzero().choose(total, s), error  # of zeros -0 stays
+
+
+def rest_of_fused(s, a, b, c):
+    """a * b + c less s, which is that rounded, to odd (Boldo and Muller, Exact and approximated error of the FMA, 2011)."""
+    product, lost = product_and_error(a, b)
+    near, rest = sum_and_error(c, lost)
+    total, far = sum_and_error(product, near)
+    return to_odd(*sum_and_error((total - s) + far, rest))
 
 
 def exact_product(tile, a, b, manner):

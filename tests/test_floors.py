@@ -47,7 +47,7 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier dot_state prng words | rounding values | projected | arith | "
-    "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles wide_products | blocks | "
+    "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles | blocks | "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "
@@ -60,7 +60,7 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
     "folds options transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
-    "segments stacks wide_products | block_units joining wide_sums | prefixes | calls products quantization | placing small",
+    "segments stacks | block_units joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

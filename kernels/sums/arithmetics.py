@@ -96,7 +96,7 @@ class Arithmetic:
 
     def read(self, x):
         """A number as a sum reads it."""
-        return x if self.stage.single else without_subnormals(self.turn, x, self.stage)
+        return x if self.stage.native else without_subnormals(self.turn, x, self.stage)
 
     def exactly(self, x, y):
         """x + y, which is a number of the format if it is rounded to nearest, and nothing is flushed."""
@@ -104,7 +104,7 @@ class Arithmetic:
 
     def close(self, x, y):
         """The same, unless it overflows; of formats that are no part of float32 only `lifted` ones do so by themselves."""
-        return self.exactly(x, y) if self.stage.single or self.turn.lift > 1 else self.plus(x, y)
+        return self.exactly(x, y) if self.stage.native or self.turn.lift > 1 else self.plus(x, y)
 
 
 class Careful(Arithmetic):
@@ -179,7 +179,7 @@ class Careful(Arithmetic):
 
 
 class CarefulSingle(Arithmetic):
-    """Deterministic, to float32."""
+    """Deterministic, to float32 or float64."""
 
     def product(self, a, b):
         """a * b, rounded, if it is not exact."""
@@ -514,18 +514,18 @@ class Whole(Arithmetic):
 def careful(stage):
     """The arithmetic of a stage that has every bit that decides."""
     if stage.draws:
-        return CarefulSingleDraws if stage.single else CarefulDraws
-    return CarefulSingle if stage.single else Careful
+        return CarefulSingleDraws if stage.native else CarefulDraws
+    return CarefulSingle if stage.native else Careful
 
 
 def quick(stage, order, counts, grid=False):
     """The quick one, if there is one: of sums rounded to nearest, those of products that are rounded, and of bfloat16, are quick with care."""
     if stage.draws:
-        return QuickSingleDraws if stage.single else QuickDraws
+        return QuickSingleDraws if stage.native else QuickDraws
     if grid and not counts and is_lifted(order, stage):
         return Lifted
     plain = stage.manner.nearest and not (stage.daz or stage.ftz)
-    if stage.single or order.compensates or (plain and not counts and not (order.fuses and stage.family != "bfloat16")):
+    if stage.native or order.compensates or (plain and not counts and not (order.fuses and stage.family != "bfloat16")):
         return None
     return Quick
 

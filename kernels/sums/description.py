@@ -11,7 +11,7 @@ class Stage(NamedTuple):
     """How products and sums round."""
 
     family: str
-    """Of formats: "half", "bfloat16", "narrow", "float32"; of float32 "float32_of_narrow", where products are exact."""
+    """Of formats: "half", "bfloat16", "narrow", "float32", "float64"; of float32 "float32_of_narrow", where products are exact."""
     rounding: str = "nearest_even"
     noted: bool = False
     """An overflow becomes a finite number."""
@@ -33,9 +33,14 @@ class Stage(NamedTuple):
         return self.rounding == EITHER
 
     @property
-    def single(self):
-        """Whether sums are float32, which the CPU rounds."""
-        return self.family.startswith("float32")
+    def native(self):
+        """Whether sums are float32 or float64, which the CPU rounds."""
+        return self.family.startswith("float")
+
+    @property
+    def double(self):
+        """Whether they are float64."""
+        return self.family == "float64"
 
     @property
     def keeps_errors(self):
@@ -45,7 +50,7 @@ class Stage(NamedTuple):
     @property
     def rounds_products(self):
         """Whether products are rounded: float32 has those that are not wide."""
-        return self.wide or not self.single
+        return self.wide or not self.native
 
     @property
     def manner(self):

@@ -5,9 +5,10 @@ more with all of them: then the turns of that output, from the state before them
 """
 
 from ..accumulate import PRODUCT, RUNNING
+from ..fast import has_feature
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
-from .language import LONG, SINGLE, WORD, Code, Int
+from .language import LONG, WORD, Code, Int
 from .loop import FULL, SLOTS, Driver, Maker, Turn
 
 REST, VAIN = 512, 4
@@ -29,7 +30,7 @@ class InOrder(Maker):
     def __init__(self, what):
         super().__init__(what)
         self.piece, self.slots, stage = self.order.subtree, (*self.carried, *self.noted), self.stage
-        together = self.order.together if stage.draws else what.rows
+        together = self.order.together if stage.draws else what.rows >> (stage.double and not has_feature("avx512f"))
         self.together = min(together >> what.counts, what.rows) or 1  # registers
         exact = self.order.compensates and not stage.draws
         self.lift = arithmetics.lift(stage, self.order, self.silent) if exact or what.layout == "grid" else 1.0
@@ -56,7 +57,7 @@ class InOrder(Maker):
 
         Where nothing is drawn, the place of random numbers is one for states after each turn, and these are so far apart, if they are kept.
         """
-        kinds = *self.elements.values(), SINGLE, SINGLE, SINGLE
+        kinds = *self.elements.values(), *[self.item] * 3
         function = self.function(name, returned, *(kind.as_pointer() for kind in kinds), *[LONG] * 7)
         code = Code(function, self.sum.lanes)
         places = dict(zip(("a", "b", "noise", "state", "numbers"), function.args, strict=False))
@@ -103,7 +104,7 @@ class InOrder(Maker):
                         kept = code.at(places["noise"], k * apart)
                         put(kept)
                         for row in () if observer.looks else rows:
-                            code.store(code.everywhere(1.0), kept, self.place(INEXACT, row))
+                            code.store(code.everywhere(1.0, self.item), kept, self.place(INEXACT, row))
             put(places["state"])
         code.builder.ret(code.int(0).value)
         return code.builder.function
@@ -321,7 +322,7 @@ class _Grid(_Turns):
         code, call, maker = self.code, self.call, self.maker
         rows, chains, turns = maker.sum.rows, call["chains"], call["turns"]
 
-        own = code.room(SLOTS * maker.sum.cells)
+        own = code.room(SLOTS * maker.sum.cells, maker.item)
 
         def state(chain):
             """Of several chains, in the caller's room."""

@@ -93,7 +93,7 @@ class Turn:
         where = code.int(self.row) * strides.row + place * strides.product
         if strides.column and code.lanes > 1:
             found = code.load(pointer, where)
-            return found if pointer.type.pointee == SINGLE else found.singles(self._maker.sum.reading)
+            return found.singles(self._maker.sum.reading) if pointer.type.pointee == SHORT else found
         return code.splat(code.get(pointer, where))
 
     def a(self, place):
@@ -162,10 +162,11 @@ class Lone(Turn):
 class Maker:
     """All code of a sum, in an LLVM module: the function `loop` takes FIELDS."""
 
-    item, word, planes_of_operands = SINGLE, WORD, 1
+    planes_of_operands = 1
 
     def __init__(self, what):
         self.sum, self.stage = what, what.stage
+        self.item, self.word = (DOUBLE, LONG) if what.stage.double else (SINGLE, WORD)
         self.order = ORDERS[what.order](what.stage.draws)
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         self.silent = self.observer if what.counts else Nobody()
@@ -173,7 +174,7 @@ class Maker:
         own = (
             strides.column and strides.product > 1 for strides in self.strides
         )  # not what all outputs have in common
-        self.elements = {which: SHORT if what.reading and x else SINGLE for which, x in zip("ab", own, strict=True)}
+        self.elements = {which: SHORT if what.reading and x else self.item for which, x in zip("ab", own, strict=True)}
         self.codes = self.elements | CODED[what.coded]
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
@@ -254,7 +255,7 @@ class Driver:
         numbers = {name: maker.item if kind == SINGLE else kind for name, kind in POINTERS.items()}
         for name, kind in (numbers | maker.codes).items():
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
-        self.noise = code.room(max(maker.planes, 1) * what.cells)
+        self.noise = code.room(max(maker.planes, 1) * what.cells, maker.item)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
         self.counted = code.variable(code.int(0))
         layout, call, self.seen = LAYOUTS[what.layout], self.call, code.variable(code.everywhere(0, maker.word))

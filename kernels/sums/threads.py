@@ -413,13 +413,13 @@ class InOrder(Threads):
     def __init__(self, what):
         self.order = order = ORDERS[what.order](what.stage.draws)
         self.stage, self.piece, self.quick = what.stage, order.subtree, None
-        if what.stage.draws and not (what.counts or what.stage.single):
+        if what.stage.draws and not (what.counts or what.stage.native):
             self.quick = what.stage._replace(family="narrow")  # which notes no halves of words
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         told = (OVERFLOWED, ROUNDED, SWAMPED) * what.counts
         noted = (INEXACT, *(what.stage.options if what.stage.draws else what.stage.manner).slots)
         stage = what.stage
-        self.settles = stage.draws and not (stage.wide or stage.either or stage.single)  # errors are exact, and decide
+        self.settles = stage.draws and not (stage.wide or stage.either or stage.native)  # errors are exact, and decide
         self.slots = tuple(dict.fromkeys((*order.slots, *self.observer.slots, *noted, *told)))
         super().__init__(what)
 

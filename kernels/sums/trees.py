@@ -5,7 +5,7 @@ from llvmlite import ir
 from ..accumulate import PRODUCT, RUNNING
 from ..steps import INEXACT, LEFT_OPEN, VALUE
 from . import arithmetics
-from .language import LONG, SINGLE, WORD, Code, Int
+from .language import LONG, WORD, Code, Int
 from .loop import SAVED, SLOTS, Driver, Maker, Turn
 
 DEEPEST = 40
@@ -32,8 +32,7 @@ class Trees(Maker):
 
     def _opened(self, name, returned):
         """(code, places of operands, turns of sites, state, numbers, watch) of a function of rows."""
-        pointer = SINGLE.as_pointer()
-        function = self.function(name, returned, *[pointer] * 6, *[LONG] * 3)
+        function = self.function(name, returned, *[self.item.as_pointer()] * 6, *[LONG] * 3)
         code = Code(function, self.sum.lanes)
         a, b, random, below, state, numbers = function.args[:6]
         watch, running, product = (Int(code.builder, x) for x in function.args[6:])
@@ -100,8 +99,8 @@ class _Tiles(Driver):
     def sum(self, i, j):
         """Code of a tile."""
         code, call, maker, order = self.code, self.call, self.maker, self.maker.order
-        self.state = code.room(SLOTS * maker.sum.cells)
-        self.stack = code.room(DEEPEST * maker.sum.cells)
+        self.state = code.room(SLOTS * maker.sum.cells, maker.item)
+        self.stack = code.room(DEEPEST * maker.sum.cells, maker.item)
         self.operands = dict(zip("ab", self.places(), strict=True))
         self.nothing_yet(self.state, i, j)
         self.known = code.variable(code.int(maker.sum.counts))

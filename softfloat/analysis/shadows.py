@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat.analysis.traces import line_outside
+from softfloat.analysis.traces import carrier_of, line_outside
 from softfloat.arrays.softarray import SoftArray
 from softfloat.checks import check_kind, check_real
 
@@ -27,6 +27,7 @@ class Shadow(np.lib.mixins.NDArrayOperatorsMixin):
     Parameters
     ----------
     x : SoftArray
+        Of at most 45 bits of precision: a twin of 53 tells nothing about others.
     tolerance : float, optional
         The error, relative to the twin's greatest number, beyond which an array counts as wrong; default 2^(-p/2), half of the digits.
 
@@ -57,6 +58,10 @@ class Shadow(np.lib.mixins.NDArrayOperatorsMixin):
 
     def __init__(self, x: SoftArray, tolerance: float | None = None) -> None:
         check_kind("x", x, SoftArray)
+        if carrier_of(x.format) is not np.float64:
+            raise ValueError(
+                f"x must be of a format that its twin in float64 is more precise than, got {x.format}; analysis.trace serves"
+            )
         limit = 2.0 ** (-x.format.p / 2) if tolerance is None else check_real("tolerance", tolerance, 0)
         self.soft, self.twin, self.tolerance, self.where = x, np.array(x.values), limit, None
 

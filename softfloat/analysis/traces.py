@@ -21,7 +21,7 @@ from softfloat.formats import Format, check_format
 from softfloat.markup import aligned
 from softfloat.status import Flags
 
-__all__ = ["Line", "line_outside", "trace"]
+__all__ = ["Line", "carrier_of", "line_outside", "trace"]
 
 Values = np.ndarray[Any, Any]
 
@@ -41,12 +41,14 @@ EXACT: dict[Any, Callable[..., Any]] = {
     bits.sum: lambda x, axis=None: x.sum(axis),
     bits.cumsum: lambda x, axis=None: x.cumsum(axis),
 }
-"""Functions of `softfloat.bits` that round -> the same of float64, whose errors are some 2^-52, or that times a sum's length."""
+"""Functions of `softfloat.bits` that round -> NumPy's, whose errors are some units in their type's last place, or that times a sum's length."""
 
 SUMS = bits.matmul, bits.vecdot, bits.sum, bits.cumsum
 """Those that take an accumulator."""
 INSIDE = str(Path(__file__).parent.parent) + os.sep, str(Path(np.__file__).parent) + os.sep
 """Where code lies that works for the caller's."""
+SPARE = 8
+"""Bits, at least, that exact results have more than a format."""
 LOST = int(Flags.OVERFLOW | Flags.UNDERFLOW)
 
 
@@ -119,6 +121,11 @@ def line_outside() -> tuple[str, int]:
     return frame.f_code.co_filename, frame.f_lineno
 
 
+def carrier_of(fmt: Format) -> type | None:
+    """The one of NumPy's types in which exact results are found, if one has enough bits."""
+    return next((x for x in (np.float64, np.longdouble) if np.finfo(x).nmant + 1 >= fmt.p + SPARE), None)
+
+
 def _absorbed(operation: Any, values: list[Values], result: Values) -> int:
     """Sums that are one of their terms though the other is not 0."""
     if operation is bits.fma:
@@ -138,7 +145,8 @@ class trace:
 
     It sees operators, NumPy's functions and `softfloat.linalg` on SoftArrays, in this thread's blocks, and changes no bit. It sees no functions of
     `softfloat.bits`, which know no environment, nor Python's numbers as they become operands. Exact results are found in float64, of the
-    operands as they are: an error is that of the one operation, not of what came before. Blocks may stand in each other.
+    operands as they are: an error is that of the one operation, not of what came before. Those of formats of more than 45 bits of precision are
+    found in NumPy's longdouble; where it has no 8 bits more than the format, ValueError says so. Blocks may stand in each other.
 
     Attributes
     ----------
@@ -191,10 +199,18 @@ class trace:
         count = next((i for i, x in enumerate(operands) if isinstance(x, (Format, str))), None)
         if exactly is None or count is None or not options.keys().isdisjoint(("b_format", "c_format")):
             return lambda result, flags: None
-        fmt = check_format(operands[count])
+        fmt = check_format(operands[count], wide=True)
         natural = operands[count + 1].output(fmt, fmt) if operation in SUMS else operands[-1]
-        made = check_format(options.get("out_format") or natural)
-        values = [] if operation is bits.encode else [np.asarray(bits.decode(x, fmt)) for x in operands[:count]]
+        made = check_format(options.get("out_format") or natural, wide=True)
+        carrier = carrier_of(made)
+        if carrier is None:
+            raise ValueError(
+                f"trace finds exact results in NumPy's longdouble, which has too few bits on this machine for {made}; accepted: formats of at "
+                "most 45 bits of precision, or a CPU of x86, where it has 64"
+            )
+        values: list[Values] = (
+            [] if operation is bits.encode else [np.asarray(bits.decode(x, fmt), carrier) for x in operands[:count]]
+        )
         place = line_outside()
 
         def tell(result: Any, flags: Any) -> None:
@@ -202,7 +218,7 @@ class trace:
             line = self._lines.setdefault(key, Line(*key))
             extra = {"axis": options["axis"]} if "axis" in options else {}
             with np.errstate(all="ignore"):
-                exact = np.asarray(exactly(*(values or operands[:1]), **extra), np.float64)
+                exact: Values = np.asarray(exactly(*(values or operands[:1]), **extra), carrier)
                 if operation in SUMS and len(operands) > count + 2:  # where the sum starts
                     exact = exact + bits.decode(operands[count + 2], operands[count + 1].partials)
                 found = np.asarray(bits.decode(result, made))

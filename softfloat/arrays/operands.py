@@ -104,7 +104,8 @@ def coerced(x: Any, fmt: Format, operation: str, position: int = 1, quiet: bool 
         if held is not None:
             return held
         hint = "" if x.ndim else "; .item() makes a Python number of it, which is rounded into the format"
-        _mismatch(position, str(x.dtype), 0 if position else 1, fmt, operation, hint)
+        found = "of NumPy's numbers" if x.dtype.name == fmt.name else str(x.dtype)
+        _mismatch(position, found, 0 if position else 1, fmt, operation, hint)
     if isinstance(x, (list, tuple)):
         return _listed(x, fmt, operation, position, quiet)
     if isinstance(x, (bool, int, float, Fraction)):

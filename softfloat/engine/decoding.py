@@ -102,7 +102,9 @@ def _flushed(codes: Codes) -> Codes:
 
 
 def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
-    """(reading, codes, table) as generated loops read these codes; None if float32 does not hold their numbers."""
+    """(reading, codes, table) as generated loops read these codes; None if float32 does not hold their numbers, and they are not float64's."""
+    if fmt.spec == FLOAT64 and not daz:
+        return "number", codes.view(np.float64), NO_TABLE
     reading, table = READINGS.get(fmt.spec, ""), NO_TABLE
     if reading == "number":
         return reading, (_flushed(codes) if daz else codes).view(np.float32), table

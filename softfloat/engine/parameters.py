@@ -28,7 +28,6 @@ def floor_of(name: str) -> Callable[[], ModuleType]:
 loops = floor_of("loops")
 wide = floor_of("wide")
 wide_elements = floor_of("wide_elements")
-wide_products = floor_of("wide_products")
 wide_exact = floor_of("wide_exact")
 fast = floor_of("fast")
 ordinary = floor_of("ordinary")

@@ -558,6 +558,8 @@ def _by_codes(
 
 def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
+    if planned.wide:
+        return wide_sums.way_of(planned)
     way = described.in_pairs(planned) if _pairs_all(planned) else ways.choose(planned)
     if way is not None and way.compensates and planned.draws:
         return None

@@ -17,7 +17,7 @@ import numpy as np
 from softfloat.accumulators import Accumulator
 from softfloat.engine import calls, elementwise, folds, generated, products, stacks, threads, tiling, unit_ways, ways
 from softfloat.engine.arguments import Codes, magnitudes
-from softfloat.engine.decoding import TABULATED, decoded, readable
+from softfloat.engine.decoding import decoded, readable
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
@@ -26,7 +26,7 @@ from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, pro
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import Overflow, Rule
+from softfloat.kernels.spec import FLOAT64, Overflow, Rule
 
 MOST = 1 << 22  # multiply-adds, those of tiles filled up included, of operands that are laid out at once
 FEW = 1 << 18  # of those, if most are in vain: outputs side by side have loops that waste none
@@ -178,10 +178,8 @@ def _addressed(whole: Settings) -> bool:
 def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
     """What reads an operand; None if its codes have to be looked at before."""
     fmt, daz = planned.formats[which], planned.reading[which].daz
-    if fmt.bits > TABULATED and (daz or fmt.spec != FLOAT32):
-        return None
     read = readable(np.empty(0, fmt.dtype), fmt, daz)
-    if read is None:
+    if read is None or (read[0] == "number" and (daz or fmt.spec not in (FLOAT32, FLOAT64))):
         return None
     reading, codes, table = read
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
@@ -237,7 +235,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         span_of_c = tiling.extent(start, plan.planned.partials)
         addends: Codes = np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
-        given["c"], greatest[2] = generated.address(addends), 2.0**span_of_c.high
+        given["c"], greatest[2] = generated.address(addends), 2.0 ** min(span_of_c.high, 1023)
     if not plan.in_range and not stacks.fits(plan.way, plan.planned, spans, span_of_c):
         return None
     told: dict[str, Codes] = {}
@@ -326,8 +324,6 @@ def product(
         return None
     grid = Grid(count, rows, length, columns, c is not None)
     output = accumulator.output(first, second) if output is None else check_format(output, "out_format", wide=True)
-    if accumulator.wide or first.wide or second.wide or output.wide:
-        return None
     plan = _plan(accumulator, first, second, output, whole, grid, False, elementwise.FAST)
     if plan is None:
         return None
@@ -431,8 +427,6 @@ def total(
     if not columns or not length:
         return None
     output = output if output is None else check_format(output, "out_format", wide=True)
-    if accumulator.wide or fmt.wide or (output is not None and output.wide):
-        return None
     plan = _plan_of_sums(accumulator, fmt, output, whole, length, columns, elementwise.FAST)
     found = None if plan is None else _run(plan, None, calls.flat(laid_out), None, stream, each)
     return None if found is None else _returned(found, shape, each)

@@ -85,11 +85,13 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     low, top = min(lows), max(highs) + length.bit_length() + 1
     if any(x.empty for x in spans):
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > way.highest or (way.bounded and top > 127):
+    if low < way.lowest or high > way.highest or (way.bounded and top > way.most):
         return False
     if way.highest == WIDE_HIGHEST and max(highs) > WIDE_HIGHEST:  # quanta of what sums begin with overflow
         return False
-    return way.carrier is not np.float64 or not (top > 127 or top + 1 - low > way.widest)  # roundings add up as well
+    return way.carrier is not np.float64 or not (
+        top > way.most or top + 1 - low > way.widest
+    )  # roundings add up as well
 
 
 LIFTED = 16  # exponent of float32's largest power of two over `LIFT`

@@ -150,7 +150,7 @@ class Way:
     """A faster loop: what its operands must fulfil beyond being finite, and how it is called.
 
     `site` is the stage that rounds last. No bit of an operand may lie below 2^lowest, no product reach 2^highest;
-    `bounded`: no sum may overflow.
+    `bounded`: no sum may reach 2^most.
     """
 
     site: Site
@@ -158,6 +158,7 @@ class Way:
     lowest: int = NORMAL
     highest: int = 126
     bounded: bool = False
+    most: int = 127
 
     @property
     def carrier(self) -> type:
@@ -270,7 +271,7 @@ class Generated(Way):
         """The description of the loop; in another order, if one is named. Results are codes, if loops make them, but for sums with errors in a
         line, which these are yet to be added to."""
         stage = self.stage
-        if counting and not stage.single:
+        if counting and not stage.native:
             stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
         coded = written(self.site.format) if layout == "grid" or not self.compensates else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does

@@ -1,23 +1,27 @@
-"""Sums with wide formats: one operation after another, each for all outputs of a grid."""
+"""Sums with wide formats: of float64 in grids by generated loops, if their numbers allow; else one operation after another, each for all
+outputs of a grid."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from functools import cached_property, partial
-from typing import NamedTuple
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.accumulators.accumulator import ALL
-from softfloat.engine import elementwise, wide_products
+from softfloat.engine import elementwise, stacks, ways
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
-from softfloat.engine.decoding import widened
+from softfloat.engine.decoding import PLAIN, widened
 from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
-from softfloat.engine.parameters import dots
+from softfloat.engine.parameters import dots, numbers, steps, wide_elements, wide_exact
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import Program
+from softfloat.engine.programs import Program, Site
+from softfloat.engine.threads import share_units
+from softfloat.formats import WIDE_ROSTER
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, INVALID
 
@@ -146,14 +150,17 @@ def run(
     )
     columns = b.shape[-1]
     shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
-    if not (cumulative or counting or problem.paired) and wide_products.serves(planned):
-        sums = np.empty(results.codes.shape, np.uint64) if planned.converts else results.codes
-        start = None if problem.c is None else widened(problem.c, planned.partials, planned.entry.daz)
-        if wide_products.run(planned, a, b, start, sums, results.flags):
+    if not (cumulative or problem.paired or (counting and a.ndim > 2)) and results.codes.size:
+        tally = ways.Tally(results.counts, results.extremes) if counting else None
+        done = _generated(problem, planned, a, b, tally)
+        if done is not None:
+            codes, flags = (x.reshape(results.codes.shape) for x in done[:2])
             if planned.converts:
-                grid = _Grid(problem, planned, key, stream, sums.shape, False)
-                grid.flags = results.flags
-                _deliver(planned, grid, _Number(sums, sums), results)
+                grid = _Grid(problem, planned, key, stream, codes.shape, False)
+                grid.flags = flags
+                _deliver(planned, grid, _Number(codes, codes), results)
+            else:
+                results.codes[...], results.flags[...] = codes, flags
             return
     grid = _Grid(problem, planned, key, stream, shape, counting)
     total = grid.begun(problem.c)
@@ -168,6 +175,65 @@ def run(
         flags, grid.steps[dots().RESULT] = grid.flags, 0
         _deliver(planned, grid, total, results._replace(codes=results.codes[k], flags=results.flags[k]))
         grid.flags = flags
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class _Double(ways.Settled):
+    """Sums in float64, rounded deterministically, of which none is tiny or overflows: by the CPU's operations, and what these lose."""
+
+    lowest: int = FLOAT64.mantissa_bits - 1074  # whose half units are normal
+    highest: int = 1022
+    bounded: bool = True
+    most: int = 1022
+
+    @property
+    def carrier(self) -> type:
+        """What loops compute in."""
+        return np.float64
+
+    @property
+    def results(self) -> type | None:
+        """Values, which are codes."""
+        return np.float64
+
+    def numbers(self, planned: Program) -> Any:
+        """No step asks for any."""
+        return steps().Numbers()
+
+
+KNOWN = (ways.COMPENSATED | {"tree"}) - {"order"}
+"""Fields of accumulators that these loops know."""
+
+
+def way_of(planned: Program) -> _Double | None:
+    """The generated loop of a program's grids, if there is one."""
+    return _choose(planned) if elementwise.quick() and planned.length and wide_elements().HAS_FUSED else None
+
+
+@lru_cache(maxsize=512)
+def _choose(planned: Program) -> _Double | None:
+    how, stages = planned.accumulator, dots()
+    sites = [planned.sites[n] for n in (stages.RUNNING, stages.PRODUCT) if n in planned.sites]
+    roundings = {site.rule.rounding for site in sites}
+    alike = len(roundings) == 1 and all(x.format.spec == FLOAT64 and not x.rule.rounding.draws for x in sites)
+    if not alike or not ways.only(how, KNOWN):
+        return None
+    manner = steps().Manner("float64", sites[0].rule.rounding.name.lower(), wide=True)
+    operation = "pairwise" if how.tree else how.compensation or ("fma" if how.product is None else "mul_add")
+    return _Double(operation=operation, manner=manner, site=sites[0])
+
+
+def _generated(problem: Problem, planned: Program, a: Codes, b: Codes, tally: ways.Tally | None) -> stacks.Done | None:
+    """Grids of codes of float64 by a generated loop, if there is one and all numbers are finite, none tiny or huge."""
+    way = way_of(planned)
+    if way is None:
+        return None
+    of_codes = replace(planned, formats=(WIDE_ROSTER["float64"],) * 2, reading=(PLAIN,) * 2)
+    a, b = (x.reshape(-1, *x.shape[-2:]) for x in (a, b))
+    c = None if problem.c is None else widened(problem.c, planned.partials, planned.entry.daz)
+    start = None if c is None else c.view(np.float64).reshape(-1, a.shape[1], b.shape[2])
+    done = stacks.run(way, of_codes, a, b, start, ways.Place(0, 0, 0), ways.Random(0, 0), None, tally)
+    return done if done is None or not done.left else None
 
 
 def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, first: int, length: int) -> _Number:
@@ -197,7 +263,7 @@ def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, firs
     if how.block == ALL and planned.length > 1:
         site, bits = planned.sites[stages.RUNNING], grid.random(stages.RUNNING)
         some = (a[:length], b[:length]) if problem.paired else (a[..., :length], b[..., :length, :])
-        codes, flags, adds = wide_products.exact(site, *some, total.values, problem.paired, bits)
+        codes, flags, adds = _exact(site, *some, total.values, problem.paired, bits)
         return grid.counted(total, grid.rounded(stages.RUNNING, codes, flags), adds)
     if how.chains > 1 and length:
         chains = [grid.zero() for _ in range(how.chains)]
@@ -215,6 +281,28 @@ def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, firs
         if planned.closes[k] or k == length - 1:
             total, chunk = grid.added(stages.LEVEL, total, chunk), grid.zero()
     return total
+
+
+def _exact(site: Site, a: Codes, b: Codes, c: Codes, paired: bool, bits: Codes) -> tuple[Codes, Codes, Codes]:
+    """(codes, flags, whether products add anything) of exact sums of codes of float64, each rounded once; `bits` are random ones."""
+    if a.ndim > 2:
+        parts = bits.reshape(len(a), -1) if bits.size else [bits] * len(a)
+        many = [_exact(site, x, y, z, paired, some) for x, y, z, some in zip(a, b, c, parts, strict=True)]
+        codes, flags, adds = (np.stack(x) for x in zip(*many, strict=True))
+        return codes, flags, adds
+    rows, columns = (np.ascontiguousarray(x).view(np.int64) for x in (a.T if paired else a, b.T))
+    size, start = c.size, flattened(c).view(np.int64)
+    codes, flags, adds = np.empty(size, np.int64), np.empty(size, np.uint8), np.empty(size, np.bool_)
+    known = numbers(FLOAT64, site.format.spec, site.rule._replace(daz=False), CARRIER64, wide=True)
+    loop = wide_exact().sums()
+
+    def work(first: int, last: int) -> int:
+        loop(rows, columns, start, paired, codes, flags, adds, *known, bits, site.width, first, last)
+        return 0
+
+    share_units(size, work, rows.shape[1])
+    made = codes.view(np.uint64).astype(site.format.dtype)
+    return made.reshape(c.shape), flags.reshape(c.shape), adds.reshape(c.shape)
 
 
 def _compensated(method: str, length: int, product: Callable[[int], _Number], grid: _Grid, total: _Number) -> _Number:

@@ -100,6 +100,40 @@ def test_what_overflows_underflows_and_is_absorbed_is_counted() -> None:
     assert any(line.endswith("products = small * small") for line in text)
 
 
+@pytest.mark.skipif(np.finfo(np.longdouble).nmant < 60, reason="NumPy's longdouble has too few bits")
+def test_errors_in_wide_formats() -> None:
+    """In units of 2^-53, of numbers that float64 has no more bits for; and of formats that have its exponents alone."""
+    wide = softfloat.array(RANDOM.uniform(1, 8, 50), "float64")
+    with trace() as found:
+        z = wide / 3
+        softfloat.array([1.0, 1.0], "float64").sum()
+        absorbed = wide + 2.0**-60
+    exact = [Fraction(x) / 3 for x in wide.values.tolist()]
+    errors = [float(abs(Fraction(y) - x) / x * 2**53) for x, y in zip(exact, z.values.tolist(), strict=True)]
+    by = {line.operation: line for line in found.lines}
+    assert by["div"].worst == pytest.approx(max(errors), abs=2.0**-10)
+    assert by["div"].mean == pytest.approx(np.mean(errors), abs=2.0**-10)
+    assert by["sum"].worst == 0
+    assert by["add"].absorbed == 50
+    assert (absorbed.values == wide.values).all()
+    with trace() as found:
+        softfloat.array([3.0], softfloat.Format("e11m20", 11, 20)) * 2.0**-900 * (1 + 2.0**-20)
+    assert found.lines[-1].worst == pytest.approx(2 / 3 / (1 + 2.0**-20))
+
+
+def test_formats_that_float64_tells_nothing_about() -> None:
+    with pytest.raises(ValueError, match=r"more precise than, got .*float64.*analysis\.trace"):
+        Shadow(softfloat.array([1.0], "float64"))
+    assert Shadow(softfloat.array([3.0], softfloat.Format("e11m40", 11, 40)) / 7).soft
+
+
+def test_a_machine_whose_longdouble_is_float64(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(np, "longdouble", np.float64)
+    x = softfloat.array([1.0], "float64")
+    with trace(), pytest.raises(ValueError, match="too few bits on this machine"):
+        x / 3
+
+
 def test_no_bit_changes_and_nothing_is_left_on() -> None:
     a = half(RANDOM.standard_normal((6, 6)))
 

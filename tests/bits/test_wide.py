@@ -16,6 +16,7 @@ from softfloat.kernels.spec import NAN_POLICIES, SR_METHODS, Rounding
 
 import softfloat
 from softfloat import Format, bits, float16, float32, float64, reference
+from softfloat.accumulators import amp, tensor_core, vdpbf16ps
 from softfloat.display import exploration
 from softfloat.engine import elementwise
 from softfloat.testing import strategies
@@ -462,6 +463,19 @@ def test_other_doors_refuse_by_name() -> None:
     one = float64.one_code
     with pytest.raises(ValueError, match=r"^element: this takes formats of at most 8"):
         softfloat.BlockFormat("mine", element="float64", scale="float8_e8m0fnu", block=2)
+    with pytest.raises(ValueError, match=r"^scale: this takes formats of at most 8"):
+        softfloat.BlockFormat("mine", element="float8_e4m3fn", scale=float64, block=2)
+    codes = np.full((2, 2), one, np.uint64)
+    for chip in ("V100", "A100", "L40S", "H100", "B200"):
+        with pytest.raises(
+            ValueError, match=r"'float64' is a chain of fused multiply-adds .*accepted: fma\('float64'\)"
+        ):
+            tensor_core(chip, input="float64")
+        with pytest.raises(ValueError, match=r"^output: this takes formats of at most 8"):
+            tensor_core(chip, output="float64")
+    for unit in (tensor_core("H100"), amp("half"), vdpbf16ps()):
+        with pytest.raises(ValueError, match=r"^fmt must be '(b?)float16' for .*, got 'float64'"):
+            bits.matmul(codes, codes, float64, unit)
     with pytest.raises(ValueError, match="projection='p3109' is not for results in float64"):
         bits.add(one, one, float64, projection="p3109")
     with pytest.raises(ValueError, match="the explorer takes formats of at most 8"):
@@ -478,6 +492,21 @@ def test_numpy_and_python_numbers_stay_weak() -> None:
     assert np.multiply.accumulate(softfloat.array([0.1, 2.0, 3.0], "float64")).values.tolist() == [0.1, 0.2, 0.2 * 3.0]
     with pytest.raises(TypeError, match="does not match format"):
         half + double
+    with pytest.raises(TypeError, match="has format of NumPy's numbers that does not match format float64"):
+        double + np.array([0.1, 2.0])
+    for number in (3, 0.1, True, np.float64(0.1)):
+        for x, exact in ((half, np.float16), (double, np.float64)):
+            found = x + number, number * x
+            assert [y.format for y in found] == [x.format] * 2
+            assert [y.values.tolist() for y in found] == [
+                (x.values.astype(exact) + exact(number)).tolist(), (exact(number) * x.values.astype(exact)).tolist()
+            ]  # fmt: skip
+    for x in (half, double):
+        for other in (np.float32(0.1), np.int64(3), np.array(0.1)):
+            with pytest.raises(TypeError, match=r"does not match format .*\.item\(\) makes a Python number of it"):
+                x + other
+    with pytest.raises(TypeError, match="fmt is needed"):
+        softfloat.array(np.array([0.1]))
     assert half.astype(float64).values.tolist() == half.values.tolist()
     assert isinstance(half.astype(np.float64), np.ndarray)
 

@@ -343,3 +343,17 @@ def test_what_hangs_on_a_bit_that_float64_has_not(case: str, counts: bool, monke
     for sign in (0, 0x8000):
         given = a ^ np.where(a, sign, 0).astype(a.dtype), b, "float16", amp("float32"), c ^ np.uint32(sign << 16)
         (counted_both_ways if counts else both_ways)(monkeypatch, *given, out_format="float32")
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "nearest_away", "nearest_zero", "nearest_up"])
+@pytest.mark.parametrize("how", [fma("float32"), mul_add("float32")], ids=repr)
+def test_ties_below_powers_of_two(how: Accumulator, rounding: str) -> None:
+    """1 - 2^-25 lies between 1 - 2^-24 and 1, half a unit of the numbers below 1: ties toward zero once went to 1."""
+    rows, columns = np.array([[1.0, -1.0], [-1.0, 1.0]] * 9, np.float32), np.array([[1.0], [2.0**-25]], np.float32)
+    toward_zero = {"nearest_zero": (True, True), "nearest_up": (False, True)}.get(rounding, (False, False))
+    expected = [(0x3F800000, 0xBF800000)[n] - toward_zero[n] for n in range(2)] * 9
+    for width in (1, 20):
+        a, b = rows.view(np.uint32), np.repeat(columns, width, 1).view(np.uint32)
+        codes, flags = bits.matmul(a, b, "float32", how, rounding=rounding)
+        assert (expected == codes.T).all()
+        assert (flags == 1).all()

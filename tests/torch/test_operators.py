@@ -504,7 +504,9 @@ PRODUCTS: dict[str, tuple[Callable[..., Any], Callable[..., Any]]] = {
 
 
 @pytest.mark.parametrize(
-    "how", [HOW, accumulators.fma("float16"), accumulators.fma("float32"), accumulators.amp("half")], ids=repr
+    "how",
+    [HOW, *(accumulators.fma(fmt) for fmt in ("float16", "float32", "float64")), accumulators.amp("half")],
+    ids=repr,
 )
 @pytest.mark.parametrize("name", PRODUCTS)
 def test_products(name: str, how: softfloat.Accumulator) -> None:
