@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
-from faster import SERVED, both, by_threads, same
+from faster import SERVED, by_threads, same
 from unit_cases import E4M3, E5M2, E5M6, HALF, SINGLE, drawn
 
 from softfloat import Format, bits
@@ -43,8 +44,9 @@ def of_any_size(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *given: Any, **options: Any) -> None:
     """In a line, and by the plain loop."""
-    drawing = {"rounding": "stochastic", "seed": 11, "stream": 1 << 33, **options}
-    same(both(monkeypatch, lambda: function(*given, **drawing)))
+    faster.both_ways(
+        monkeypatch, function, *given, **{"rounding": "stochastic", "seed": 11, "stream": 1 << 33, **options}
+    )
 
 
 @pytest.mark.sampled(9)
@@ -53,7 +55,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *gi
 def test_sums(
     method: str, sums: Format | str, fmt: Format | str, options: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of any length and number, in pieces; numbers about 1, tiny and large; sums so far; grids, whose outputs become a line."""
+    """Of any length and number, in pieces; numbers about 1, tiny and large; sums so far; what additions did; grids, whose outputs become a line."""
     monkeypatch.setattr(lines, "PIECE", 1 << 12)
     monkeypatch.setattr(lines, "RECORDED", 1 << 10)
     monkeypatch.setattr(products, "SPREAD", 1 << 9)
@@ -67,9 +69,11 @@ def test_sums(
         c = drawn(rng, how.partials, (outputs,), scale * scale)
         both_ways(monkeypatch, bits.vecdot, x, y, fmt, how, **options)
         both_ways(monkeypatch, bits.vecdot, x, y, fmt, how, c, **options)
+        both_ways(monkeypatch, bits.vecdot, x, y, fmt, how, c, count=True, **options)
         both_ways(monkeypatch, bits.cumsum, x, fmt, how, 1, **options)
         both_ways(monkeypatch, bits.sum, x, fmt, how, 1, **options)
     both_ways(monkeypatch, bits.matmul, x, y[:19].T, fmt, how, **options)
+    both_ways(monkeypatch, bits.matmul, x[:30], y[:19].T, fmt, how, count=True, **options)
     both_ways(monkeypatch, bits.matmul, x, y[0], fmt, how, **options)
 
 
@@ -90,7 +94,7 @@ def test_what_stays_for_the_plain_loop(
     for row in range(0, 150, 9):
         x[row, row % 20] = special[row % 4]
         y[row, row % 20] = special[row // 2 % 4]
-    both_ways(monkeypatch, bits.vecdot, x, y, fmt, how, **options)
+    both_ways(monkeypatch, bits.vecdot, x, y, fmt, how, count=True, **options)
     both_ways(monkeypatch, bits.cumsum, x, fmt, how, 1, **options)
     both_ways(monkeypatch, bits.vecdot, x, y, fmt, chunked(6, how, SINGLE), **options)
 
@@ -115,7 +119,8 @@ def test_no_plain_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     a, b = (drawn(rng, Format.from_name(HALF), (130, 130), 1.0) for _ in range(2))
     for method in COMPENSATIONS:
         for other in (b, b[0], b[:, :3]):
-            bits.matmul(a, other, HALF, compensated(HALF, method), rounding="stochastic", seed=1)
+            for count in (False, True):
+                bits.matmul(a, other, HALF, compensated(HALF, method), rounding="stochastic", seed=1, count=count)
     assert not called
 
 
