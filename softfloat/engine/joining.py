@@ -17,7 +17,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, bounds_of, program, segment_bounds
+from softfloat.engine.programs import Program, bounds_of, plain_is_there, program, segment_bounds
 from softfloat.engine.scaled_segments import Scaling
 
 Done = tuple[Codes, Codes]
@@ -201,7 +201,8 @@ def run(
         return None
     if alone:
         count = how.chains if chains else len(segment_bounds(how, planned.products)) - 1
-        if size * planned.products < min(WORTH_CALLS * math.isqrt(size), MOST_WORTH) * count:
+        little = size * planned.products < min(WORTH_CALLS * math.isqrt(size), MOST_WORTH) * count
+        if little and plain_is_there(planned):
             return None
     start = None if c is None else np.ascontiguousarray(c).reshape(-1)
     total = found = None

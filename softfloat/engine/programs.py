@@ -387,6 +387,16 @@ def choices(planned: Program) -> Any:
     )
 
 
+@lru_cache(maxsize=512)
+def _plain_loop(planned: Program) -> Any:
+    return dots().contraction(*dots().needed(choices(planned), planned.draws))
+
+
+def plain_is_there(planned: Program) -> bool:
+    """Whether the loop that serves every program is compiled already, as far as this one needs it: some seconds are saved then."""
+    return bool(getattr(_plain_loop(planned), "overloads", True))
+
+
 def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
     """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
     if planned.index is None:
