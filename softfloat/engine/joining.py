@@ -125,7 +125,7 @@ def _found(tally: ways.Tally, planned: Program) -> ways.Tally:
 
 
 _Part = tuple[Program, Cuts]
-"""A program, and the one stretch of k that it sums."""
+"""A program, and the stretches of k that it sums, each for itself."""
 
 
 def draws_inside(planned: Program) -> bool:
@@ -163,6 +163,29 @@ def _together(planned: Program, call: Call, products: int | None, outputs: int) 
             yield part_of(planned, some.size, call), some
 
 
+def _serves(planned: Program, c: Codes | None, scaling: Scaling | None, alone: bool) -> bool:
+    """Whether parts' sums may be added up here, `alone` or many together; what is c itself, which may be -0 or a signalling NaN, may not."""
+    how, running = planned.accumulator, planned.sites[dots().RUNNING].format
+    if not planned.length:
+        return False
+    if how.chains > 1:
+        whole = how.reduction or how.block > 1 or planned.index is not None or planned.partials != running
+        return not whole and (c is None or not arguments.has_nan(c, planned.partials))  # no payload passes there
+    if scaling is not None and (
+        alone or not segments.takes(planned.sites[dots().LEVEL], segments.last_of_part(planned))
+    ):
+        return False
+    return _joinable(planned, c)
+
+
+def _little(planned: Program, outputs: int) -> bool:
+    """Whether calls for each part take longer than the plain loop, which is there."""
+    how = planned.accumulator
+    count = how.chains if how.chains > 1 else len(segment_bounds(how, planned.products)) - 1
+    little = outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * count
+    return little and plain_is_there(planned)
+
+
 def run(
     planned: Program,
     c: Codes | None,
@@ -183,27 +206,8 @@ def run(
     """
     how, below, size = planned.accumulator, segments.last_of_part(planned), math.prod(shape)
     chains, alone = how.chains > 1, tally is not None or draws_inside(planned)
-    if not planned.length:  # c itself, which may be -0 or a signalling NaN
+    if not _serves(planned, c, scaling, alone) or (alone and _little(planned, size)):
         return None
-    if chains:
-        if (
-            how.reduction
-            or how.block > 1
-            or planned.index is not None
-            or planned.partials != planned.sites[dots().RUNNING].format
-        ):
-            return None
-        if c is not None and arguments.has_nan(c, planned.partials):  # no payload passes there
-            return None
-    elif not _joinable(planned, c):
-        return None
-    if scaling is not None and (alone or not segments.takes(planned.sites[dots().LEVEL], below)):
-        return None
-    if alone:
-        count = how.chains if chains else len(segment_bounds(how, planned.products)) - 1
-        little = size * planned.products < min(WORTH_CALLS * math.isqrt(size), MOST_WORTH) * count
-        if little and plain_is_there(planned):
-            return None
     start = None if c is None else np.ascontiguousarray(c).reshape(-1)
     total = found = None
     if tally is not None:
@@ -223,9 +227,9 @@ def run(
         else:
             joining.settle()
             done = all_at_once or run_parts(part, some, found)
-        if done is None or (
-            scaling is not None and arguments.has_nan(done[0], below.format)
-        ):  # whose payloads go another way
+        if done is None:
+            return None
+        if scaling is not None and arguments.has_nan(done[0], below.format):  # whose payloads go another way
             return None
         joining.flags |= np.bitwise_or.reduce(done[1], axis=0).reshape(-1)
         if found is not None and part.length:
