@@ -107,7 +107,7 @@ def part_of(planned: Program, length: int, call: Call) -> Program:
 
 def _joinable(planned: Program, c: Codes | None) -> bool:
     """Whether there is a format for each addition of segments that holds what is added."""
-    numbers, below = dots(), segments.alone(planned.accumulator).partials
+    numbers, below = dots(), segments.last_of_part(planned).format
     for level, _ in enumerate(planned.accumulator.reduction):
         site = planned.sites[numbers.LEVEL + 2 * level]
         if not segments.has_source(site.format, below):
@@ -216,25 +216,22 @@ def run(
         found = _found(tally, planned)
     joining = segments.Joining(planned, segments.Drawing(size, bits), total, None if chains else start, scaling)
     parts = _one_by_one(planned, call) if alone else _together(planned, call, products, max(1, size))
-    all_at_once = (
-        run_chains(next(chain_parts(planned, call))[0]) if alone and chains and run_chains is not None else None
-    )
-    if all_at_once is not None:
-        parts = iter([(planned, Cuts(0, 0, how.chains))])
+    if alone and chains and run_chains is not None and (done := run_chains(next(chain_parts(planned, call))[0])):
+        joining.enter(done[0], below, done[1])
+        parts = iter(())
     for part, some in parts:
-        if all_at_once is None and not part.length:
-            done: Done | None = np.zeros((some.stretches, size), part.partials.dtype), joining.flags[np.newaxis]
-        else:
-            joining.settle()
-            done = all_at_once or run_parts(part, some, found)
+        if not part.length:
+            joining.enter(np.zeros((some.stretches, size), part.partials.dtype), below)
+            continue
+        joining.settle()
+        done = run_parts(part, some, found)
         if done is None:
             return None
         if scaling is not None and arguments.has_nan(done[0], below.format):  # whose payloads go another way
             return None
-        joining.flags |= np.bitwise_or.reduce(done[1], axis=0).reshape(-1)
-        if found is not None and part.length:
+        if found is not None:
             joining.wait(ways.Tally(found.counts.reshape(3, size), found.extremes.reshape(2, size)))
-        joining.enter(done[0].reshape(some.stretches, size), below)
+        joining.enter(done[0], below, done[1])
     if chains and start is not None:
         joining.enter(start[np.newaxis], planned.sites[dots().RUNNING])
     joining.settle()

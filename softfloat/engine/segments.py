@@ -267,8 +267,11 @@ class Joining:
         self.flags |= raised
         self._totals[level] = _Sum(codes, site)
 
-    def enter(self, rows: Codes, source: Site) -> None:
-        """Sums of the parts that come next, in a row each, which this stage has made."""
+    def enter(self, sums: Codes, source: Site, raised: Codes | None = None) -> None:
+        """Sums of the parts that come next, of all outputs each, which this stage has made, and what it raised, in the same shape."""
+        rows = sums.reshape(len(sums), self._drawing.size)
+        if raised is not None:
+            self.flags |= np.bitwise_or.reduce(raised, axis=0).reshape(-1)
         ends, first = self._ends[self._entered : self._entered + len(rows)], 0
         for last in sorted({*np.flatnonzero(ends > 1).tolist(), len(rows) - 1}):
             self._entered += last + 1 - first

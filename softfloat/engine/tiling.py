@@ -74,7 +74,7 @@ def low_of(way: Way, start: Extent | None) -> float:
 
 def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bool:
     """Whether operands that span so much, and c, if there is one, are of a kind that this way serves."""
-    known = [*spans, *([] if start is None else [start])]
+    known, wide = [*spans, *([] if start is None else [start])], way.carrier is np.float64
     if not all(x.finite for x in known):
         return False
     if way.carrier is np.float32 and any(x.low < SUBNORMAL or x.high > 128 for x in known):
@@ -85,13 +85,11 @@ def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bo
     low, top = min(lows), max(highs) + length.bit_length() + 1
     if any(x.empty for x in spans):
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
-    if low < way.lowest or high > way.highest or (way.bounded and top > way.most):
+    if low < way.lowest or high > way.highest or ((way.bounded or wide) and top > way.most):
         return False
     if way.highest == WIDE_HIGHEST and max(highs) > WIDE_HIGHEST:  # quanta of what sums begin with overflow
         return False
-    return way.carrier is not np.float64 or not (
-        top > way.most or top + 1 - low > way.widest
-    )  # roundings add up as well
+    return not wide or top + 1 - low <= way.widest  # roundings add up as well
 
 
 LIFTED = 16  # exponent of float32's largest power of two over `LIFT`

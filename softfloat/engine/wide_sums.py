@@ -183,7 +183,6 @@ class _Double(ways.Settled):
 
     lowest: int = FLOAT64.mantissa_bits - 1074  # whose half units are normal
     highest: int = 1022
-    bounded: bool = True
     most: int = 1022
 
     @property

@@ -72,9 +72,10 @@ def same(pair: tuple[Any, ...]) -> None:
 
 def same_counts(pair: tuple[Any, ...]) -> None:
     """Fails where codes, flags or counts differ."""
-    one, other = ((codes, flags, *vars(counts).values()) for codes, flags, counts in pair)
-    for found, plain in zip(one, other, strict=True):
-        np.testing.assert_array_equal(found, plain)
+    for one, other in zip(*pair, strict=True):
+        parts = [vars(x).values() if isinstance(x, bits.Counts) else [x] for x in (one, other)]
+        for found, plain in zip(*parts, strict=True):
+            np.testing.assert_array_equal(found, plain)
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -83,10 +84,7 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, function: Callable[..., Any], *ar
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
         slow = function(*arguments, **options)
-    for one, other in zip(quick, slow, strict=True):
-        parts = [vars(x).values() if isinstance(x, bits.Counts) else [x] for x in (one, other)]
-        for found, plain in zip(*parts, strict=True):
-            np.testing.assert_array_equal(found, plain)
+    same_counts((quick, slow))
     return quick
 
 
