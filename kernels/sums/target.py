@@ -13,6 +13,7 @@ from numba.core.registry import cpu_target
 
 from .. import compile_cache
 from ..jit import SOURCE_DIGEST
+from ..linking import brief_passes
 from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .orders import ORDERS
@@ -43,23 +44,13 @@ def _maker(what):
     return InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
 
 
-PASSES = "sroa", "instruction_combine", "simplify_cfg", "loop_rotate", "instruction_combine"
-"""What code that is written as it is to run still needs: loops of them are as fast as those of all passes, which take six times as long."""
-
-
 def compiled(module):
     """The object file of a module."""
     machine = _machine()
     module.triple, module.data_layout = machine.triple, str(machine.target_data)
     parsed = llvm.parse_assembly(str(module))
     builder = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=1))
-    passes = llvm.create_new_module_pass_manager()
-    if not hasattr(passes, "add_sroa_pass"):  # llvmlite 0.44
-        passes = builder.getModulePassManager()
-    else:
-        for name in PASSES:
-            getattr(passes, f"add_{name}_pass")()
-    passes.run(parsed, builder)
+    brief_passes(builder).run(parsed, builder)
     return machine.emit_object(parsed)
 
 

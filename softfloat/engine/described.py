@@ -17,7 +17,7 @@ import numpy as np
 from softfloat.engine import elementwise, lines
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import available, dots
-from softfloat.engine.programs import Program
+from softfloat.engine.programs import Program, spares
 from softfloat.engine.ways import Generated, Random, Tally, one_by_one, tile_of
 
 TILES = 4
@@ -97,7 +97,11 @@ def run_line(
 ) -> lines.Done | None:
     """As `lines.run` has it, of sums in pairs; None if no loop serves the program or the operands."""
     way, (length, count) = in_pairs(planned), line.a.shape
-    if way is None or (not planned.draws and line.a.size < LEAST_WORK):
+    if way is None:
+        return None
+    if not (
+        planned.draws or line.a.size >= LEAST_WORK or spares(planned, (way.operation, way.stage, tally is not None))
+    ):
         return None
     cells = math.prod(tile_of("own", way.carrier))
     size = 1 << max((length * count // (TILES * cells)).bit_length() - 1, 0)

@@ -397,6 +397,19 @@ def plain_is_there(planned: Program) -> bool:
     return bool(getattr(_plain_loop(planned), "overloads", True))
 
 
+SPARING = 8
+"""Sums whose own loops are made for little work while the plain one is not there, which takes longer to compile than all of them."""
+_MADE: set[Any] = set()
+"""These."""
+
+
+def spares(planned: Program, described: Any) -> bool:
+    """Whether the own loop of a sum that is so described keeps the plain one from being compiled."""
+    if described not in _MADE and len(_MADE) < SPARING and not plain_is_there(planned):
+        _MADE.add(described)
+    return described in _MADE
+
+
 def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> Codes:
     """Operands along k in the order of the sum, filled up with zeros, or with what is asked for."""
     if planned.index is None:

@@ -18,7 +18,7 @@ from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.known import NORMAL, beyond, spans_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, exact_units, sums, tiles, units
-from softfloat.engine.programs import Program, Site, plain_is_there
+from softfloat.engine.programs import Program, Site, spares
 from softfloat.engine.ways import (
     LAYOUT,
     LONGEST,
@@ -145,24 +145,13 @@ def choose(planned: Program) -> UnitWay | None:
 
 _DONE: dict[Any, int] = {}
 """Multiply-adds that were asked of units so far."""
-SPARING = 8
-"""Units whose loops are made for little work while the plain one is not there, which takes longer to compile than all of them."""
-_MADE: set[Any] = set()
-"""These."""
-
-
-def _spares(planned: Program, way: UnitWay) -> bool:
-    """Whether a unit's own loop keeps the plain one from being compiled."""
-    if way.unit not in _MADE and len(_MADE) < SPARING and not plain_is_there(planned):
-        _MADE.add(way.unit)
-    return way.unit in _MADE
 
 
 def worth_grid(planned: Program, work: int, counting: bool = False) -> bool:
     """Whether a product of so many multiply-adds is worth the loop of its unit, once that is compiled: also a small one, where the unit had
     more to do before; loops that count are others."""
     way = choose(planned)
-    if way is None or tries_quickly(way) or _spares(planned, way):
+    if way is None or tries_quickly(way) or spares(planned, way.unit):
         return way is not None
     if counting:
         return work >= LEAST_WORK
@@ -198,7 +187,7 @@ def worth_line(planned: Program, outputs: int) -> bool:
     """
     how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
     way = choose(planned)
-    if way is not None and (tries_quickly(way) or _spares(planned, way)):
+    if way is not None and (tries_quickly(way) or spares(planned, way.unit)):
         return True
     usual = rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz)
     if usual and how.fixed is not None:

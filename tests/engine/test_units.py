@@ -43,7 +43,18 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, elementwise, joining, small, stacks, tiling, unit_ways, units
+from softfloat.engine import (
+    available,
+    block_units,
+    elementwise,
+    joining,
+    programs,
+    small,
+    stacks,
+    tiling,
+    unit_ways,
+    units,
+)
 from softfloat.reference import dots as oracle_of
 
 
@@ -426,18 +437,18 @@ def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.M
 
     monkeypatch.setattr(block_units, "run", watched)
     monkeypatch.setattr(unit_ways, "_DONE", {})
-    monkeypatch.setattr(unit_ways, "_MADE", set())
+    monkeypatch.setattr(programs, "_MADE", set())
     monkeypatch.setattr(unit_ways, "LEAST_IN_ALL", 3 * 32**3 + 1)
-    monkeypatch.setattr(unit_ways, "plain_is_there", lambda planned: True)
+    monkeypatch.setattr(programs, "plain_is_there", lambda planned: True)
     results = [bits.matmul_blocks(a, b, how) for _ in range(4)]
     assert not found[0]
     assert found[3]
-    monkeypatch.setattr(unit_ways, "plain_is_there", lambda planned: False)
+    monkeypatch.setattr(programs, "plain_is_there", lambda planned: False)
     monkeypatch.setattr(unit_ways, "_DONE", {})
     results.append(bits.matmul_blocks(a, b, how))
     assert found[-1]  # the plain loop would have to be compiled
-    monkeypatch.setattr(unit_ways, "plain_is_there", lambda planned: True)
-    monkeypatch.setattr(unit_ways, "_MADE", set())
+    monkeypatch.setattr(programs, "plain_is_there", lambda planned: True)
+    monkeypatch.setattr(programs, "_MADE", set())
     for codes, flags in results[1:]:
         np.testing.assert_array_equal(codes, results[0][0])
         np.testing.assert_array_equal(flags, results[0][1])
