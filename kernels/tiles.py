@@ -6,7 +6,7 @@ from numba import types
 from numba.extending import intrinsic
 
 from . import jit
-from .jit import bits_float, float_bits
+from .jit import bits_float, cut, float_bits
 from .steps import EXPONENT64
 from .vectors import FLOATS, LANES, ROWS, load, named
 
@@ -77,45 +77,70 @@ def spans():
 
 
 @jit.once
-def scaled_laid_out():
-    """loop(first, last, codes, scales, places, elements, of_scales, of_nothing, target, spans): panels first ... last - 1 of codes with scales.
+def scaled_laid_out(size, carrier):
+    """loop(first, last, codes, scales, places, values, of_scales, powers, target, spans): panels first ... last - 1 of codes with scales.
 
     `codes` and `scales` are flat; `places`: products that have codes, codes side by side, how far it is from one code to the next
-    down k and across, the same of scales, products of a block and how many of its rows stand side by side, and products with what
-    fills a block up. `elements` and `of_scales` have for each code what it stands for, and its power of two. target is
-    (2, panels, k, size): numbers times scales, and powers times powers; beyond the last code zeros, whose powers are `of_nothing`
-    where they fill a block up, and else 0.
-    `spans`: of each panel's lanes the least magnitude but zero and the largest, as bits.
+    down k and across, the same of scales, products of a block and how many of its rows stand side by side, products with what
+    fills a block up, and 1 where each number has a power of two of its own, 0 where all have that of their scale. `values` has what a code
+    stands for, `of_scales` the same and its power of two; `powers`: the least of a number, that of a zero, and that of what fills a block up.
+    target is (2, panels, k, size): numbers times scales, and powers times powers; beyond the last code zeros, whose powers are 0 where they
+    fill no block up. `spans`: of each panel the least magnitude but zero, or infinity, and the largest, as bits of float64.
     """
 
-    def scaled_laid_out_loop(first, last, codes, scales, places, elements, of_scales, of_nothing, target, spans):
-        size, products, wide, filled = target.shape[3], places[0], places[1], places[8]
+    integer = {np.float32: np.int32, np.float64: np.int64}[carrier]
+    zero, nothing, infinite = carrier(0), integer(0), carrier(np.inf).view(integer)
+    every = integer(np.iinfo(integer).max)
+
+    def scaled_laid_out_loop(first, last, codes, scales, places, values, of_scales, powers, target, spans):
+        products, wide, block, filled = places[0], places[1], places[6], places[8]
         down, across = np.uint64(places[2]), np.uint64(places[3])  # unsigned: no index is looked at for its sign
-        values, powers = elements[0], elements[1]
-        shared, lead = np.empty(size), np.empty(size)
+        field, tiny, of_zero, of_nothing = cut(infinite * places[9], nothing), powers[0], powers[1], powers[2]
+        room = block * size
+        read, shared, lead = np.zeros(room, carrier), np.zeros(room, carrier), np.zeros(room, carrier)
         for panel in range(first, last):
-            numbers, exponents = target[0, panel], target[1, panel]
-            least, greatest = spans[0, panel], spans[1, panel]
             start = panel * size
             count = min(size, wide - start)
-            least[:], greatest[:] = EVERY_MAGNITUDE, 0
-            for top in range(0, products, places[6]):
+            least, greatest = every, nothing
+            for i in range(room if count < size else 0):
+                read[i] = shared[i] = lead[i] = zero
+            for top in range(0, products, block):
+                here = min(block, products - top)
                 for n in range(count):
-                    scale = scales[top // places[6] * places[4] + (start + n) // places[7] * places[5]]
+                    scale = scales[top // block * places[4] + (start + n) // places[7] * places[5]]
                     shared[n], lead[n] = of_scales[0, scale], of_scales[1, scale]
-                for k in range(top, min(top + places[6], products)):
-                    at = np.uint64(k) * down + np.uint64(start) * across
+                if across == 1:
+                    at = np.uint64(top) * down + np.uint64(start)
+                    for k in range(here):
+                        for n in range(count):
+                            read[k * size + n] = values[codes[at + np.uint64(n)]]
+                        at += down
+                else:
                     for n in range(count):
-                        code = codes[at]
-                        at += across
-                        number = values[code] * shared[n]
-                        numbers[k, n], exponents[k, n] = number, powers[code] * lead[n]
-                        magnitude = float_bits(number) & np.int64(EVERY_MAGNITUDE)
-                        greatest[n] = max(greatest[n], magnitude)
-                        least[n] = min(least[n], magnitude if magnitude != 0 else np.int64(EVERY_MAGNITUDE))
-            numbers[products:], numbers[:products, count:], exponents[:products, count:] = 0.0, 0.0, 0.0
+                        at = np.uint64(top) * down + np.uint64(start + n) * across
+                        for k in range(here):
+                            read[k * size + n] = values[codes[at]]
+                            at += down
+                for i in range(size, here * size):
+                    shared[i], lead[i] = shared[i - size], lead[i - size]
+                results, exponents = target[0, panel, top : top + here], target[1, panel, top : top + here]
+                results, exponents = results.reshape(here * size), exponents.reshape(here * size)
+                for i in range(here * size):
+                    bits = float_bits(read[i])
+                    number = read[i] * shared[i]
+                    own = bits_float(cut(bits & field, nothing), zero)
+                    power = own if own > tiny else tiny
+                    power = power if cut(bits & every, nothing) != nothing else of_zero
+                    results[i], exponents[i] = number, power * lead[i]
+                    magnitude = cut(float_bits(number) & every, nothing)
+                    greatest = max(greatest, magnitude)
+                    least = min(least, cut(cut(magnitude - 1, nothing) & every, nothing))
+            least = min(least, cut(infinite - 1, nothing))
+            spans[0, panel] = float_bits(np.float64(bits_float(cut(least + 1, nothing), zero)))
+            spans[1, panel] = float_bits(np.float64(bits_float(greatest, zero)))
             for k in range(products, target.shape[2]):
                 for n in range(size):
-                    exponents[k, n] = of_nothing if (k < filled) & (n < count) else 0.0
+                    target[0, panel, k, n] = zero
+                    target[1, panel, k, n] = of_nothing if (k < filled) & (n < count) else zero
 
     return jit.compiled(scaled_laid_out_loop)

@@ -14,7 +14,7 @@ from softfloat.engine.parameters import FLOAT32, tiles
 from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
-from softfloat.formats import Format
+from softfloat.formats import ROSTER, Format
 from softfloat.kernels.spec import Rule
 
 LONGEST_CODE = 8
@@ -31,19 +31,17 @@ def leading_power(values: Codes, fmt: Format) -> Codes:
 
 
 @lru_cache(maxsize=256)
-def _of_scales(scale: Format, of_zeros: float) -> Codes:
+def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Codes:
     """For each code of a scale its value and its power of two."""
     values = np.abs(decoded(np.arange(1 << scale.bits, dtype=scale.dtype), scale))  # a sign says nothing
     powers = leading_power(values, scale)
-    return np.array([values, np.where(powers == 0.0, of_zeros, powers)])
+    return np.array([values, np.where(powers == 0.0, of_zeros, powers)], carrier)
 
 
 @lru_cache(maxsize=256)
-def _of_elements(element: Format, unpacked: Format, daz: bool, of_zeros: float, grouped: bool) -> Codes:
-    """For each code of an element its value and its power of two; in groups that of the scale counts alone."""
-    values = decoded(np.arange(1 << element.bits, dtype=element.dtype), element, Rule(daz=daz))
-    powers = np.where(values == 0.0, of_zeros, leading_power(np.abs(values), unpacked))
-    return np.array([values, np.ones_like(powers) if grouped else powers])
+def _values_of(element: Format, daz: bool, carrier: type) -> Codes:
+    """For each code of an element its value."""
+    return decoded(np.arange(1 << element.bits, dtype=element.dtype), element, Rule(daz=daz)).astype(carrier)
 
 
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
@@ -69,9 +67,9 @@ class _Operand(NamedTuple):
 
     def lay_out(self, part: slice, panels: Codes) -> stacks.Spans:
         """Numbers and powers of two."""
-        target, loop = panels[0], tiles().scaled_laid_out()
+        target = panels[0]
         count, length, size = target.shape[1:]
-        spans = np.empty((2, count, size), np.int64)
+        spans, loop = np.empty((2, count), np.int64), tiles().scaled_laid_out(size, target.dtype.type)
 
         def work(first: int, last: int) -> int:
             loop(first, last, *self.given, target, spans)
@@ -96,10 +94,10 @@ def _operand_of(
     of_zeros, grouped = way.of_zeros(planned), aligned.group > 1
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
-    places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length], np.int64)
-    of_elements = _of_elements(fmt, how.unpacked or fmt, daz, of_zeros, grouped)
-    of_nothing = of_zeros if grouped else of_zeros * of_zeros
-    given = codes, scales, places, of_elements, _of_scales(blocks.scale, of_zeros), of_nothing
+    places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length, not grouped], np.int64)
+    powers = [1.0, 1.0, of_zeros] if grouped else [float((how.unpacked or fmt).tiny), of_zeros, of_zeros * of_zeros]
+    values, of_scales = _values_of(fmt, daz, way.carrier), _of_scales(blocks.scale, of_zeros, way.carrier)
+    given = codes, scales, places, values, of_scales, np.array(powers, way.carrier)
     return _Operand(fmt, bits, (1, wide, -(-planned.length // way.group) * way.group), given)
 
 
@@ -127,6 +125,10 @@ def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit
     quicker, spans = unit_ways.in_single(way, planned), []
     if quicker is None or sum(scales.bits) + sum(fmt.p for fmt in planned.formats) > FLOAT32.mantissa_bits + 1:
         return None
+    if any(
+        fmt.smallest_subnormal < ROSTER["float32"].tiny or fmt.max > ROSTER["float32"].max for fmt in planned.formats
+    ):
+        return None  # whose elements float32 has
     assert scales.blocks is not None
     for blocks, fmt, bits in zip(scales.blocks, planned.formats, scales.bits, strict=True):
         known = _known_scales(blocks)
