@@ -66,10 +66,11 @@ def element(bits, scaled, limits):
 
 @kernel
 def place_of(block, places, length):
-    """Where a block begins. `places`: the first block, the last but one, blocks side by side, rows of a block, numbers between rows."""
-    if places[3] == 1:
+    """Where a block begins. `places`: the first block, the last but one, blocks side by side, rows of a block, numbers between rows, the first
+    number of all."""
+    if places[3] == 1 and places[4] == places[2] * length:
         return block * length
-    return (block // places[2]) * places[3] * places[4] + (block % places[2]) * length
+    return (block // places[2]) * places[3] * places[4] + (block % places[2]) * length + places[5]
 
 
 @cache

@@ -110,14 +110,18 @@ def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.Uni
 
 
 def _known_scales(blocks: Blocks) -> Codes:
-    """Scales' values, of blocks of zeros the largest of all."""
-    known = _of_scales(blocks.scale, 0.0)[0][blocks.scales]
+    """The least and the greatest of scales' values, of blocks of zeros the greatest of all."""
+    table, last = _of_scales(blocks.scale, 0.0)[0], blocks.scales.max()
+    ends: Codes = table[[blocks.scales.min(), last]]
+    if last <= blocks.scale.max_code and ends[0] >= UNLIKELY:  # codes without a sign are ordered as what they stand for
+        return ends
+    known = table[blocks.scales]
     suspects = np.nonzero(known < UNLIKELY)
     axes = zip(suspects, blocks.block, blocks.codes.shape, strict=True)
     rows, columns = (np.minimum(at[:, None] * length + np.arange(length), size - 1) for at, length, size in axes)
     zeros = ~magnitudes(blocks.codes[rows[:, :, None], columns[:, None]], blocks.element).any((1, 2))
     known[tuple(at[zeros] for at in suspects)] = known.max()
-    return known
+    return np.array([known.min(), known.max()])
 
 
 def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit_ways.UnitWay | None:
@@ -131,8 +135,7 @@ def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit
         return None  # whose elements float32 has
     assert scales.blocks is not None
     for blocks, fmt, bits in zip(scales.blocks, planned.formats, scales.bits, strict=True):
-        known = _known_scales(blocks)
-        least, greatest = float(known.min()), float(known.max())
+        least, greatest = _known_scales(blocks).tolist()
         fine = 0.0 < least <= greatest < np.inf
         spans.append(units.extent_with_scales(least * float(fmt.tiny), greatest * float(fmt.max), fine, fmt, bits))
     return quicker if tiling.fits(quicker, planned.length, spans, None) else None

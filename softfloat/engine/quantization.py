@@ -100,7 +100,7 @@ class Quantized:
 
 @dataclass(frozen=True)
 class Places:
-    """Where blocks lie in a row-major array, whole ones throughout.
+    """Where blocks of one shape lie in a row-major array.
 
     Attributes
     ----------
@@ -108,26 +108,36 @@ class Places:
         Numbers of a row of a block, and rows of a block.
     across : int
         Blocks side by side.
+    pitch : int
+        Numbers of a row of the array; 0: those of the blocks side by side.
+    start : int
+        The first block's place in a row.
     """
 
     length: int
     height: int = 1
     across: int = 1
+    pitch: int = 0
+    start: int = 0
 
     @property
     def elements(self) -> int:
         """Of a block."""
         return self.length * self.height
 
+    def blocks(self, size: int) -> int:
+        """Of an array of so many numbers."""
+        return size // self.pitch * self.across if self.pitch else size // self.elements
+
     def span(self, start: int, stop: int) -> Codes:
         """The blocks among some elements, as loops take them."""
-        blocks = start // self.elements, stop // self.elements
-        return np.array([*blocks, self.across, self.height, self.across * self.length], np.int64)
+        blocks, pitch = (start // self.elements, stop // self.elements), self.pitch or self.across * self.length
+        return np.array([*blocks, self.across, self.height, pitch, self.start], np.int64)
 
 
-def serves_places(places: Places) -> bool:
-    """Whether there are loops for blocks of this shape."""
-    return quick() and places.length in quantization().LENGTHS
+def serves_places(*places: Places) -> bool:
+    """Whether there are loops for blocks of these shapes."""
+    return quick() and all(x.length in quantization().LENGTHS for x in places)
 
 
 def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool = False) -> bool:
@@ -176,7 +186,7 @@ ALL_SUBNORMAL = 127 + 90
 
 def quantized(
     numbers: np.ndarray[Any, np.dtype[np.float32]],
-    places: Places,
+    places: tuple[Places, ...],
     element: Format | Fixed,
     settings: Settings,
     scales: PowerScales | TableScales | Codes,
@@ -184,40 +194,48 @@ def quantized(
 ) -> Quantized:
     """float32 numbers as codes of elements, where each number is; `kind` is one of `kernels.quantization.KINDS`.
 
-    In place of scales there may be what each block is multiplied by, or all are.
+    In place of scales there may be what each block is multiplied by, or all are. Of several places, those of the blocks of a row after each other.
 
     Of kind "scaled", `codes` are the bits of scaled numbers. Codes of elements of fixed point are signs and magnitudes.
     """
     flat = flattened(numbers).view(np.int32)
-    blocks = flat.size // places.elements
-    made = Quantized(
-        np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8),
-        np.empty(blocks, scales.scale.dtype if isinstance(scales, TableScales) else np.uint8),
-        np.empty(flat.size if kind == "each" else 0, np.uint8),
-        0,
-        np.zeros(blocks, np.uint8),
-    )
+    codes = np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8)
+    flags, seen = np.empty(flat.size if kind == "each" else 0, np.uint8), 0
+    kind_of_scales = scales.scale.dtype if isinstance(scales, TableScales) else np.dtype(np.uint8)
     of_elements = element_numbers(FLOAT8_E4M3, SATURATING) if kind == "scaled" else element_numbers(element, settings)
     known: tuple[Any, ...]
     if isinstance(scales, PowerScales):
-        loop = quantization().powers(places.length, kind)
+        make = quantization().powers
         infinite = 0x7F800000 if scales.bounded else 0x7FFFFFFF
         least = int(np.float32(scales.minimum).view(np.int32))
         integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
         known = np.array(integers, np.int32), np.float32(scales.reciprocal)
     elif not isinstance(scales, TableScales):
-        loop, known = quantization().given(places.length, kind), (flattened(scales),)
+        make, known = quantization().given, (flattened(scales),)
     else:
-        loop = quantization().tables(places.length, kind)
+        make = quantization().tables
         reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)
         known = reals, np.int32(scales.zero_code), scales.multipliers, *scale_numbers(scales.scale)
 
-    def work(start: int, stop: int) -> int:
-        span = places.span(start, stop)
-        return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *of_elements))
+    parts: list[tuple[Codes, Codes]] = []
+    for place in places:
+        blocks, loop = place.blocks(flat.size), make(place.length, kind)
+        own, left = np.empty(blocks, kind_of_scales), np.zeros(blocks, np.uint8)
 
-    seen = share(flat.size, work, places.elements)
-    return Quantized(made.codes, made.scales, made.flags, seen, made.left)
+        def work(
+            start: int, stop: int, place: Places = place, own: Codes = own, left: Codes = left, loop: Any = loop
+        ) -> int:
+            return int(loop(flat, codes, own, left, flags, place.span(start, stop), *known, *of_elements))
+
+        seen |= share(blocks * place.elements, work, place.elements)
+        parts.append((own, left))
+    if len(places) == 1:
+        return Quantized(codes, *parts[0][:1], flags, seen, parts[0][1])
+    own, left = (
+        np.concatenate([x.reshape(-1, place.across) for x, place in zip(of_parts, places, strict=True)], -1).reshape(-1)
+        for of_parts in zip(*parts, strict=True)
+    )
+    return Quantized(codes, own, flags, seen, left)
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:

@@ -216,9 +216,9 @@ def _extremes(scale: Any) -> tuple[float, float]:
 
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
-    fmt = codes.format.scale
-    known, void = engine.magnitudes(codes.scales, fmt), void_of(codes)  # ordered as the numbers are
-    known = known[~void] if void.any() else known
+    fmt, known = codes.format.scale, codes.scales
+    if known.size and int(known.max()) > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
+        known = engine.magnitudes(known, fmt)[~void_of(codes)]
     ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     low, high = _extremes(np.asarray(engine.decoded(ends, fmt)))

@@ -191,9 +191,9 @@ def quickly_scaled(
             scale = np.repeat(scale, block[-1] // piece, -1)[..., : numbers.shape[-1] // piece]
             block = (*block[:-1], piece)
     layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
-    layout = layout if engine.serves_places(layout.places) else layout.side_by_side()
+    layout = layout.side_by_side() if layout.tail or not engine.serves_places(*layout.places) else layout
     settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
-    served = engine.serves_places(layout.places) and engine.serves_elements(fmt, settings)
+    served = engine.serves_places(*layout.places) and engine.serves_elements(fmt, settings)
     if not served or numbers.size < (FEW if block else 1) or (scale.size > 1 and not block):
         return None
     array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"

@@ -52,6 +52,10 @@ def float32_numbers(x: Any) -> tuple[np.ndarray[Any, np.dtype[np.float32]], Sign
     return nearest.view(np.float32), signals
 
 
+MANY = 1 << 14
+"""Numbers for which a loop of their own for short last blocks is worth it, rather than zeros in them."""
+
+
 class Layout:
     """How blocks lie in an array: `rows` has the blocks of the grid first and their elements last."""
 
@@ -61,16 +65,21 @@ class Layout:
         self.padded = tuple(n * b for n, b in zip(self.grid, block, strict=True))
         self.elements = math.prod(block)
         self.plain = self.padded == shape and all(b == 1 for b in block[:-1])
-        self.in_place = self.padded == shape and all(b == 1 for b in block[:-2])
+        self.tail = shape[-1] % block[-1] if shape and self.elements == block[-1] and math.prod(shape) >= MANY else 0
+        self.in_place = bool(self.tail) or (self.padded == shape and all(b == 1 for b in block[:-2]))
 
     @property
-    def places(self) -> engine.Places:
-        """Where blocks lie in the array; in `rows` of it, where they do not lie in whole rows."""
+    def places(self) -> tuple[engine.Places, ...]:
+        """Where blocks lie in the array, of one row each those that are whole and the last one; in `rows` of it, where they do not lie in whole rows."""
         if not self.in_place:
             row = self.block[-1] if self.block[-1] > 1 else self.elements
-            return engine.Places(row, self.elements // row)
+            return (engine.Places(row, self.elements // row),)
+        if self.tail:
+            (whole, length), pitch = (self.shape[-1] // self.block[-1], self.block[-1]), self.shape[-1]
+            last = engine.Places(self.tail, 1, 1, pitch, whole * length)
+            return (engine.Places(length, 1, whole, pitch), last) if whole else (last,)
         height = self.block[-2] if len(self.block) > 1 else 1
-        return engine.Places(self.block[-1], height, self.grid[-1])
+        return (engine.Places(self.block[-1], height, self.grid[-1]),)
 
     def rows(self, array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """The elements of each block, in the order that they have in the array, zeros where there are none; (*grid, elements)."""
@@ -95,7 +104,7 @@ class Layout:
     def side_by_side(self) -> Layout:
         """The same, made to be laid out block by block."""
         other = Layout(self.shape, self.block)
-        other.in_place = False
+        other.in_place, other.tail = False, 0
         return other
 
     def in_array(self, made: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

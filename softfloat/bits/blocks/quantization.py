@@ -419,12 +419,12 @@ class Plan:
         if not numbers.size or self.flushes or self.given is not None:
             return None
         places = layout.places
-        if not engine.serves_places(places):
+        if not engine.serves_places(*places) or (self.over_six and layout.tail):
             layout = layout.side_by_side()
             places = layout.places
         asked = self.fmt.element, self.call.settings, bool(self.over_six)
         direct = self.call.random_bits is None and engine.serves_elements(*asked)
-        if not engine.serves_places(places) or (self.over_six and not direct):
+        if not engine.serves_places(*places) or (self.over_six and not direct):
             return None
         tensor = self.tensor if isinstance(self.tensor, TensorScale) else self.tensor_of_numbers(numbers)
         known = compiled_scales(self.fmt, self.rule, tensor, self.treatment)
@@ -432,7 +432,7 @@ class Plan:
             return None
         array = numbers if layout.in_place else layout.rows(numbers)
         if self.over_six:
-            made = self.quick_over_six(array, places, known, tensor, each)
+            made = self.quick_over_six(array, places[0], known, tensor, each)
         else:
             made = engine.quantized(
                 array, places, self.fmt.element, self.call.settings, known, "scaled" if not direct else "each" if each else "any"
