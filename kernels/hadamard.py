@@ -21,7 +21,7 @@ LOWEST, HIGHEST = np.int32(64), np.int32(240)
 FRACTION = np.int32(0x007FFFFF)
 LEADING = np.int32(1 << 23)
 FARTHEST = np.int32(31)
-SINGLE = 29  # bits of float64's fraction that float32 lacks
+ONE, SIGN = np.int32(1), np.int32(-(1 << 31))
 
 
 @cache
@@ -37,10 +37,8 @@ def hadamard(n):
         terms, lost = np.zeros((n, LANES), np.int32), np.zeros(LANES, np.int32)
         most, held = np.zeros(LANES, np.int32), np.zeros((n, LANES), np.int32)
         runs, seen = left.size, NONE
-        low = np.int64((1 << SINGLE) - 1)
-        rest = np.int64(SINGLE + dropped)
-        mask = (np.int64(1) << rest) - 1
-        half = mask >> 1
+        mask = cut((np.int64(1) << dropped) - 1, NONE)
+        half, rounds = shift_right(mask, 1), ONE if dropped else NONE
         for start in range(0, runs, LANES):
             count = min(LANES, runs - start)
             for j in range(count):
@@ -77,14 +75,16 @@ def hadamard(n):
                 step *= 2
             for i in range(n):
                 for j in range(LANES):
-                    bits = float_bits(np.float64(terms[i, j]))
-                    kept = bits & ~low
-                    odd = (kept >> rest) & 1
-                    rounded = (kept + half + odd) & ~mask if dropped else kept
-                    lost[j] |= NONE if rounded == bits else np.int32(1)
-                    field = np.int64(most[j] - cut_bits - root - np.int32(150 - 1023))
-                    value = bits_float(rounded, 1.0) * bits_float(field << 52, 1.0)
-                    held[i, j] = float_bits(np.float32(value))
+                    whole = cut(abs(terms[i, j]), NONE)
+                    nearest = np.float32(whole)
+                    over = np.int32(nearest) > whole
+                    kept = cut(float_bits(nearest) - (ONE if over else NONE), NONE)
+                    odd = cut(shift_right(kept, dropped) & rounds, NONE)
+                    rounded = cut(cut(cut(kept + half, NONE) + odd, NONE) & ~mask, NONE)
+                    lost[j] |= NONE if (np.int32(nearest) == whole) & (rounded == kept) else ONE
+                    field = shift_left(cut(most[j] - cut_bits - root - np.int32(150), NONE), 23)
+                    made = cut(rounded + field, NONE) if whole != NONE else NONE
+                    held[i, j] = cut(made | SIGN, NONE) if terms[i, j] < NONE else made
             for j in range(count):
                 for i in range(n):
                     results[(start + j) * n + i] = held[i, j]

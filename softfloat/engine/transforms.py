@@ -53,7 +53,7 @@ def transformed_runs(
     loop, given = hadamard(n), np.array(signs, np.int32)
     assert how.aligned is not None
     known = how.aligned.terms - FLOAT32.mantissa_bits, FLOAT32.mantissa_bits - fmt.mantissa_bits, n.bit_length() // 2
-    integers = np.int32(known[0]), np.int64(known[1]), np.int32(known[2])
+    integers = np.int32(known[0]), np.int32(known[1]), np.int32(known[2])
 
     def work(start: int, stop: int) -> int:
         return int(loop(flat[start:stop], results[start:stop], left[start // n : stop // n], given, *integers))

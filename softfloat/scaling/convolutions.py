@@ -20,6 +20,7 @@ from softfloat.bits.sums import convolutions
 from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, windows_of, with_axes
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
+from softfloat.scaling.hadamard import rounded_before
 from softfloat.scaling.products import Quantized, quantized
 from softfloat.scaling.recipes import BlockScaling, DelayedScaling, Operand
 from softfloat.scaling.tensors import ScaledCodes, tile_format
@@ -75,7 +76,11 @@ class Windowed:
     def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
         """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
         if count or not self.once(operand, axis):
-            return quantized(self.matrix(), operand, axis, count=count, **options)
+            images, seen = self.images, 0
+            if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
+                images, seen = rounded_before(images, operand.hadamard)
+            found = quantized(self.matrix(images), operand, axis, count=count, **options)
+            return replace(found, flags=found.flags | seen) if seen else found
         found = quantized(self.images, operand, -1, **options)
         made, elements = found.codes, self.matrix(found.codes.elements)  # type: ignore[union-attr]
         if isinstance(made, BlockCodes):

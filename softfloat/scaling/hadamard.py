@@ -73,18 +73,30 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
     return np.moveaxis(result.reshape(moved.shape), -1, axis), flags
 
 
+def _rounded(numbers: Numbers, how: Hadamard) -> tuple[Codes | None, int]:
+    """(codes, flags) of numbers rounded to the transform's format; without codes where all are finite numbers of bfloat16 already."""
+    if how.format == bfloat16 and not (numbers.view(np.uint32) & BELOW_BFLOAT16).any() and np.isfinite(numbers).all():
+        return None, 0
+    codes, flags = bits.convert(numbers.view(np.uint32), float32, how.format, **NEAREST)
+    return np.asarray(codes), int(flags)
+
+
+def rounded_before(numbers: Numbers, how: Hadamard) -> tuple[Numbers, int]:
+    """(numbers rounded to the transform's format, flags), of which the transform rounds none again."""
+    codes, flags = _rounded(numbers, how)
+    return numbers if codes is None else widened(codes, how.format), flags
+
+
 def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
     """(transformed runs, flags), by butterflies where they have the accumulator's bits."""
-    rounded, before, codes = runs, 0, None
-    if how.format != bfloat16 or (runs.view(np.uint32) & BELOW_BFLOAT16).any() or not np.isfinite(runs).all():
-        codes, before = bits.convert(runs.view(np.uint32), float32, how.format, **NEAREST)
+    rounded, (codes, before) = runs, _rounded(runs, how)
     if not engine.serves_transform(how.accumulator, how.format, runs.shape[1]):
         result, flags = by_product(_codes(runs, codes), how)
-        return result, int(before | flags)
-    if before:
-        rounded = widened(np.asarray(codes), how.format)
+        return result, before | flags
+    if codes is not None and before:
+        rounded = widened(codes, how.format)
     result, left, lost = engine.transformed_runs(rounded, how.signs, how.accumulator, how.format)
-    seen = int(before) | (int(Flags.INEXACT) if lost else 0)
+    seen = before | (int(Flags.INEXACT) if lost else 0)
     if left.any():
         these = np.flatnonzero(left)
         result[these], flags = by_product(_codes(runs, codes)[these], how)
@@ -92,9 +104,9 @@ def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
     return result, seen
 
 
-def _codes(runs: Numbers, codes: Any) -> Codes:
+def _codes(runs: Numbers, codes: Codes | None) -> Codes:
     """Codes in the transform's format, those of runs that are bfloat16 where there are none yet."""
-    return (runs.view(np.uint32) >> np.uint32(16)).astype(np.uint16) if codes is None else np.asarray(codes)
+    return (runs.view(np.uint32) >> np.uint32(16)).astype(np.uint16) if codes is None else codes
 
 
 def by_product(codes: Codes, how: Hadamard) -> tuple[Numbers, int]:
