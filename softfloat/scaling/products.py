@@ -217,7 +217,9 @@ def _extremes(scale: Any) -> tuple[float, float]:
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
     fmt, known = codes.format.scale, codes.scales
-    if known.size and int(known.max()) > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
+    if (
+        known.size and int(known.max()) > fmt.max_code
+    ):  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
     ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
