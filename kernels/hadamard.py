@@ -11,7 +11,7 @@ import numpy as np
 
 from . import jit
 from .fast import MAGNITUDE, NONE
-from .jit import bits_float, cut, float_bits, shift_left, shift_right
+from .jit import cut, float_bits, shift_left, shift_right
 from .quantization import largest_of
 
 LANES = 16

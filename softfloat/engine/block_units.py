@@ -97,7 +97,7 @@ def _operand_of(
     places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length, not grouped], np.int64)
     powers = [1.0, 1.0, of_zeros] if grouped else [float((how.unpacked or fmt).tiny), of_zeros, of_zeros * of_zeros]
     values, of_scales = _values_of(fmt, daz, way.carrier), _of_scales(blocks.scale, of_zeros, way.carrier)
-    given = codes, scales, places, values, of_scales, np.array(powers, way.carrier)
+    given: tuple[Any, ...] = codes, scales, places, values, of_scales, np.array(powers, way.carrier)
     return _Operand(fmt, bits, (1, wide, -(-planned.length // way.group) * way.group), given)
 
 

@@ -70,7 +70,7 @@ class Layout:
 
     @property
     def places(self) -> tuple[engine.Places, ...]:
-        """Where blocks lie in the array, of one row each those that are whole and the last one; in `rows` of it, where they do not lie in whole rows."""
+        """Where blocks lie in the array, whole ones and then the short ones; in `rows` of it, where they do not lie in whole rows."""
         if not self.in_place:
             row = self.block[-1] if self.block[-1] > 1 else self.elements
             return (engine.Places(row, self.elements // row),)
