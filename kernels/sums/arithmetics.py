@@ -57,6 +57,7 @@ from ..steps import (
     exact_product,
     exact_sum,
     fused_and_error,
+    rest_of_fused,
     rounded,
     split,
     sum_and_error,
@@ -64,6 +65,9 @@ from ..steps import (
     without_subnormals,
 )
 from .observers import Addition
+
+ONES = {32: (7, ONE), 64: (36, 1023 << 52)}
+"""How far 16 random bits are shifted to lie below the point of 1, and its code."""
 
 
 class Arithmetic:
@@ -92,7 +96,9 @@ class Arithmetic:
 
     def one_and_random(self, site):
         """1 + the same."""
-        return (self.random(site) << 7 | ONE).floats()
+        bits = self.random(site)
+        shift, one = ONES[bits.element.width]
+        return (bits << shift | one).floats()
 
     def read(self, x):
         """A number as a sum reads it."""
@@ -263,7 +269,7 @@ class CarefulDraws(Arithmetic):
 
 
 class CarefulSingleDraws(Arithmetic):
-    """The same to float32."""
+    """The same to float32 or float64."""
 
     settling = staticmethod(settling)
 
@@ -290,9 +296,12 @@ class CarefulSingleDraws(Arithmetic):
         return self._added(x, *sum_and_error(x, y))
 
     def fused(self, a, b, c):
-        """a * b + c, rounded once: by way of float64, to odd, unless the product is exact."""
+        """a * b + c, rounded once: to float32 by way of float64, to odd, unless the product is exact."""
         if not self.stage.wide:
             return self._added(c, *sum_and_error(a * b, c))
+        if self.stage.double:
+            s = a.fused(b, c)
+            return self._added(c, s, rest_of_fused(s, a, b, c), False)
         exact = to_odd(*sum_and_error(a.double() * b.double(), c.double()))
         s = exact.single()
         return self._added(c, s, (exact - s.double()).single(), False)
@@ -462,7 +471,7 @@ class QuickDraws(Arithmetic):
 
 
 class QuickSingleDraws(CarefulSingleDraws):
-    """The same to float32. Nothing that is no zero reads as one."""
+    """The same to float32 or float64. Nothing that is no zero reads as one."""
 
     settling = staticmethod(quick_settling)
 
@@ -470,9 +479,9 @@ class QuickSingleDraws(CarefulSingleDraws):
 class Whole(Arithmetic):
     """One output, by the plain functions and all random bits."""
 
-    def _rounded(self, x, y, site):
-        """(rounded, lanes where something was lost, where it overflowed)."""
-        found, flags = self.turn.again(site, x, y, self._taken[site])
+    def _rounded(self, site, x, y, z):
+        """(x * y + z rounded, lanes where something was lost, where it overflowed)."""
+        found, flags = self.turn.again(site, x, y, z, self._taken[site])
         self._taken[site] += 1
         raised = [(flags & bit).nonzero() for bit in (1, 2, 4)]
         for slot, lanes in zip((UNDERFLOW, OVERFLOW), raised[1:], strict=True):
@@ -485,28 +494,28 @@ class Whole(Arithmetic):
         """a * b, rounded."""
         if not self.stage.rounds_products:
             return a * b
-        found, lost, _ = self._rounded(a, b, PRODUCT)
+        found, lost, _ = self._rounded(PRODUCT, a, b, a.all_of(-0.0))
         self.observer.rounding(self.state, lost)
         return found
 
     def total(self, x, y):
         """x + y, rounded."""
-        return self._added(self.read(x), self.read(y))
+        return self._added(self.read(x), self.read(y), y.all_of(1.0))
 
     def fused(self, a, b, c):
         """a * b + c, rounded once."""
-        return self._added(self.read(c), a.double() * b.double())
+        return self._added(self.read(c), a, b)
 
     def plus(self, x, y):
         """x + y, rounded."""
-        found, lost, _ = self._rounded(self.read(x), self.read(y), RUNNING)
+        found, lost, _ = self._rounded(RUNNING, self.read(y), y.all_of(1.0), self.read(x))
         self.observer.rounding(self.state, lost)
         return found
 
-    def _added(self, x, y):
-        """x + y, rounded, of which x was there."""
-        found, lost, over = self._rounded(x, y, RUNNING)
-        changed = y.nonzero() & (x.magnitude() < np.inf)
+    def _added(self, x, a, b):
+        """a * b + x, rounded, of which x was there."""
+        found, lost, over = self._rounded(RUNNING, a, b, x)
+        changed = a.nonzero() & b.nonzero() & (x.magnitude() < np.inf)
         self.observer.addition(self.state, Addition(x, self.read(found), lost, over, changed))
         return found
 

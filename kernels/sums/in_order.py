@@ -8,7 +8,7 @@ from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
-from .language import LONG, WORD, Code, Int
+from .language import LONG, Code, Int
 from .loop import FULL, SLOTS, Driver, Maker, Turn
 
 REST, VAIN = 512, 4
@@ -124,10 +124,7 @@ class InOrder(Maker):
         wrong = arithmetics.went_wrong(stage, self.sum.counts, self.order.fuses, lift > 1)
         mends = arithmetics.mends(stage, self.order, self.sum.counts, lift > 1)
         if watched:
-            begins = {
-                slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
-                for slot, bits in arithmetics.watches(stage, self.sum.counts, lift > 1).items()
-            }
+            begins = self.watched(code, arithmetics.watches(stage, self.sum.counts, lift > 1))
 
         def failed(turn, seen, k):
             if watched:
@@ -140,7 +137,7 @@ class InOrder(Maker):
         with code.loop((last - first) // together) as group:
             top = first + group * together
             cells = {(slot, n): self.place(slot, top + n) for slot in carried for n in range(together)}
-            held = {cell: code.variable(code.everywhere(0.0)) for cell in cells}
+            held = {cell: code.variable(code.everywhere(0.0, self.item)) for cell in cells}
             refused = code.variable(code.truth(False))
 
             def take(cells=cells, held=held, refused=refused):
@@ -201,7 +198,7 @@ class _Turns(Driver):
     def begin(self):
         """No turn is done."""
         code, zero, draws = self.code, self.code.int(0), self.maker.stage.draws
-        self.before = code.room(SLOTS * self.maker.sum.cells) if draws else None
+        self.before = code.room(SLOTS * self.maker.sum.cells, self.maker.item) if draws else None
         self.known, self.rest, self.done = (code.variable(zero) for _ in range(3))
         self.known.set(code.int(self.maker.sum.counts))
         self.noted = code.variable(code.int(int(draws)))  # what is noted may differ from what was copied

@@ -28,6 +28,7 @@ from softfloat.engine import (
     units,
     ways,
     wide_sums,
+    wide_ways,
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
@@ -64,8 +65,7 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
     if planned.wide:
-        wide_sums.run(problem, planned, key_of(call), call.stream, results, cumulative, counting)
-        return
+        problem, planned = wide_sums.entered(problem, planned)
     if problem.scales is not None:
         _grid(problem, planned, call, results, cumulative, counting)
         return
@@ -142,8 +142,8 @@ def _by_line(
                 return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
             outputs[paired.left % outputs.size] = True
             return paired[:2]
-        way: ways.Way | None = ways.choose(part)
-        if way is None and unit_ways.worth_line(part, of.a.shape[1]):
+        way = in_order(part)
+        if way is None and not part.wide and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
@@ -182,7 +182,7 @@ def _by_line(
             return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
-    elif entire.serves(planned) and not (cumulative or counting):
+    elif entire.serves(planned) and not (planned.wide or cumulative or counting):
         done = entire.in_line(
             planned, line.a, line.b, line.c, ways.Place(line.first, 0, line.stride), ways.Random(key, call.stream)
         )
@@ -199,6 +199,10 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     left = None
     if not (counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
+    if planned.wide:
+        if left != []:
+            wide_sums.run(problem, planned, key_of(call), call.stream, results, False, counting)
+        return
     spans = [lines.Span(0, len(problem.a))] if left is None else left
     outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
     if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned, outputs):
@@ -278,6 +282,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     (read_a, read_b), key = planned.reading, key_of(call)
     served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
     if served:
+        return
+    if planned.wide:
+        _wide_grid(problem, planned, call, results, cumulative, counting)
         return
     a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     signals = _signals(problem.b, b, second, 0, cumulative)
@@ -359,6 +366,23 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
             _spread(one, planned, call, some, lines.Span(0, 1), counting)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+
+
+def _wide_grid(
+    problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool
+) -> None:
+    """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
+    key, done = key_of(call), None
+    if not (problem.paired or cumulative):
+        tally = ways.Tally(results.counts, results.extremes) if counting else None
+        start = np.zeros((0, 0))
+        if problem.c is not None:
+            start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+        done = _quick(problem, planned, problem.a, problem.b, start, call, key, tally)
+    if done is None:
+        wide_sums.run(problem, planned, key, call.stream, results, cumulative, counting)
+    else:
+        _finish(done, problem, planned, call, key, results)
 
 
 def _void(
@@ -478,7 +502,7 @@ def _quick(
         done = _by_parts(problem, planned, call, tally)
         if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
             return done
-    elif entire.serves(planned) and tally is None:
+    elif entire.serves(planned) and tally is None and not planned.wide:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     return _by_codes(planned, problem, start, place, random, tally)
 
@@ -558,12 +582,15 @@ def _by_codes(
 
 def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
-    if planned.wide:
-        return wide_sums.way_of(planned)
-    way = described.in_pairs(planned) if _pairs_all(planned) else ways.choose(planned)
+    way = described.in_pairs(planned) if _pairs_all(planned) else in_order(planned)
     if way is not None and way.compensates and planned.draws:
         return None
-    return units.of_grids(planned, begins, directly) if way is None else way
+    return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
+
+
+def in_order(planned: Program) -> ways.Way | None:
+    """The way of a program that adds products one after the other, if loops know it."""
+    return wide_ways.way_of(planned) if planned.wide else ways.choose(planned)
 
 
 def is_straight(planned: Program) -> bool:
