@@ -142,7 +142,7 @@ def _by_line(
                 return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
             outputs[paired.left % outputs.size] = True
             return paired[:2]
-        way = in_order(part)
+        way = way_in_order(part)
         if way is None and not part.wide and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
@@ -237,6 +237,22 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         for place, found in zip(places, room, strict=True):
             if place.size:
                 place[...] = found.reshape(place.shape)
+
+
+def _spread_rows(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+    """The same of one grid, some rows at a time."""
+    step = max(1, SPREAD // max(problem.b.size, 1))
+    for start in range(0, problem.a.shape[0], step):
+        rows = slice(start, min(start + step, problem.a.shape[0]))
+        one = replace(
+            problem,
+            a=problem.a[np.newaxis, rows],
+            b=problem.b[np.newaxis],
+            c=None if problem.c is None else problem.c[np.newaxis, rows],
+            index=problem.index + start * problem.row_stride,
+        )
+        some = Results(*(x[..., rows, :] if x.size else x for x in results))
+        _spread(one, planned, call, some, lines.Span(0, 1), counting)
 
 
 def one_by_one(
@@ -352,18 +368,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     errors = planned.accumulator.compensation is not None
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
     if a_grid and for_lines and _may_spread(planned, results.codes.size):
-        step = max(1, SPREAD // max(problem.b.size, 1))
-        for start in range(0, problem.a.shape[0], step):
-            rows = slice(start, min(start + step, problem.a.shape[0]))
-            one = replace(
-                problem,
-                a=problem.a[np.newaxis, rows],
-                b=problem.b[np.newaxis],
-                c=None if problem.c is None else problem.c[np.newaxis, rows],
-                index=problem.index + start * problem.row_stride,
-            )
-            some = Results(*(x[..., rows, :] if x.size else x for x in results))
-            _spread(one, planned, call, some, lines.Span(0, 1), counting)
+        _spread_rows(problem, planned, call, results, counting)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
 
@@ -379,6 +384,11 @@ def _wide_grid(
         if problem.c is not None:
             start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         done = _quick(problem, planned, problem.a, problem.b, start, call, key, tally)
+        in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
+        draws = planned.draws and planned.accumulator.compensation is not None and in_order
+        if draws and wide_ways.way_of(planned) is not None:  # sums with errors, which lines draw
+            _spread_rows(problem, planned, call, results, counting)
+            return
     if done is None:
         wide_sums.run(problem, planned, key, call.stream, results, cumulative, counting)
     else:
@@ -582,13 +592,13 @@ def _by_codes(
 
 def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
-    way = described.in_pairs(planned) if _pairs_all(planned) else in_order(planned)
+    way = described.in_pairs(planned) if _pairs_all(planned) else way_in_order(planned)
     if way is not None and way.compensates and planned.draws:
         return None
     return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
 
 
-def in_order(planned: Program) -> ways.Way | None:
+def way_in_order(planned: Program) -> ways.Way | None:
     """The way of a program that adds products one after the other, if loops know it."""
     return wide_ways.way_of(planned) if planned.wide else ways.choose(planned)
 
