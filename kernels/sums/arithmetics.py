@@ -15,6 +15,7 @@ from ..one_by_one import (
     either,
     in_direction,
     product_to_draw,
+    rounded_single,
     settling,
     single_fused,
     single_product,
@@ -57,6 +58,7 @@ from ..steps import (
     exact_product,
     exact_sum,
     fused_and_error,
+    product_and_error,
     rest_of_fused,
     rounded,
     split,
@@ -208,6 +210,28 @@ class CarefulSingle(Arithmetic):
         s, lost = single_sum(self.turn, x, y, self.stage.manner)
         self.observer.rounding(self.state, lost)
         return s
+
+    def product_in_parts(self, a, b):
+        """(a * b rounded to nearest, what it lost)."""
+        return product_and_error(a, b)
+
+    def in_parts(self, x, y):
+        """(x + y rounded to nearest, what it lost)."""
+        return sum_and_error(x, y)
+
+    def joined(self, high, middle, low, beyond):
+        """The sum of three parts, rounded once; infinite where bits beyond them were lost."""
+        s, error = sum_and_error(high, middle)
+        error, rest = sum_and_error(error, low)
+        s, error = sum_and_error(s, error)
+        error, rest = sum_and_error(error, rest)
+        s, error = sum_and_error(s, error)
+        s, error = sum_and_error(s, to_odd(*sum_and_error(error, rest)))
+        manner, lost = self.stage.manner, error.nonzero()
+        found = s if manner.nearest else rounded_single(s, error, s, manner)
+        zero = found.all_of(-0.0 if manner.rounding == "toward_negative" else 0.0)
+        self.observer.addition(self.state, Addition(high, found, lost))
+        return beyond.bits().is_zero().choose(found.is_zero().choose(zero, found), np.inf)
 
     def _added(self, x, s, lost):
         """s, which is what was added to x, and where that lost something."""

@@ -45,7 +45,7 @@ class InOrder(Maker):
         self.roomy = None
         if grid and arithmetics.splits(self.order, stage):
             self.roomy = self._quick("roomy", arithmetics.Split, 1.0)
-        adds = self.order.last if what.layout == "grid" else None
+        adds = self.order.last if what.layout == "grid" or self.order.exact else None
         self.last = self._careful("last", self.observer, adds) if adds else None
         if stage.draws:
             self.whole_turns = {"turn": self.whole("turn", self.piece)}
@@ -200,7 +200,7 @@ class _Turns(Driver):
         code, zero, draws = self.code, self.code.int(0), self.maker.stage.draws
         self.before = code.room(SLOTS * self.maker.sum.cells, self.maker.item) if draws else None
         self.known, self.rest, self.done = (code.variable(zero) for _ in range(3))
-        self.known.set(code.int(self.maker.sum.counts))
+        self.known.set(code.int(self.maker.sum.counts or self.maker.order.exact))
         self.noted = code.variable(code.int(int(draws)))  # what is noted may differ from what was copied
         self.beside = self.noise, self.call["apart"] if draws else zero
 
@@ -305,6 +305,11 @@ class _Turns(Driver):
                 again.set(code.call(maker.quick, *given))
         return again.get()
 
+    def end(self, state):
+        """What is done once, after all turns."""
+        given = self.call["a"], self.call["b"], self.noise, state, self.call["numbers"]
+        self.code.call(self.maker.last, *given, 0, self.maker.sum.rows, 1, 0, 0, 0, 0)
+
     def _restore(self, state, cell):
         for slot in self.maker.slots:
             where = cell + self.maker.place(slot)
@@ -354,8 +359,7 @@ class _Grid(_Turns):
             self.done.set(self.done.get() + (call["at_once"] if maker.stage.draws else count.get()))
         with code.loop(chains) as chain:
             if maker.last:
-                given = call["a"], call["b"], self.noise, state(chain), call["numbers"]
-                code.call(maker.last, *given, 0, rows, 1, 0, 0, 0, 0)
+                self.end(state(chain))
             if maker.sum.counts:
                 self.take_counts(state(chain))
             self.tell(state(chain), self.outputs + chain * call["panels"] * rows * call["wide"])
@@ -385,6 +389,9 @@ class _Panels(_Turns):
                 with code.when(call["records"].differs(0)):
                     self.keep(state, code.at(call["kept"], done * size), maker.slots)
             self.done.set(self.done.get() + count)
+        if maker.last:
+            with code.when(code.there(call["values"])):
+                self.end(state)
         if maker.sum.counts:
             self.take_counts(state)
         self.tell_own(state)

@@ -182,6 +182,8 @@ def _by_line(
             return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
+    elif planned.wide and planned.kind == dots().EXACT and counting:
+        return None
     elif entire.serves(planned) and not (planned.wide or cumulative or counting):
         done = entire.in_line(
             planned, line.a, line.b, line.c, ways.Place(line.first, 0, line.stride), ways.Random(key, call.stream)
@@ -378,7 +380,7 @@ def _wide_grid(
 ) -> None:
     """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
     key, done = key_of(call), None
-    if not (problem.paired or cumulative):
+    if not (problem.paired or cumulative or (counting and planned.kind == dots().EXACT)):
         tally = ways.Tally(results.counts, results.extremes) if counting else None
         start = np.zeros((0, 0))
         if problem.c is not None:

@@ -11,7 +11,7 @@ from softfloat.engine import elementwise, ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import descriptions, dots, numbers, steps, wide_elements
 from softfloat.engine.programs import Program
-from softfloat.kernels.spec import CARRIER64, FLOAT64
+from softfloat.kernels.spec import CARRIER64, FLOAT64, OVERFLOW
 
 
 class _Double(ways.Generated):
@@ -51,11 +51,24 @@ class _Settled(_Double, ways.Settled):
     """Deterministic, in pairs, or with errors made up for."""
 
 
+class _Exact(_Settled):
+    """Rounded once. Where three numbers do not hold a sum, it is infinite, and left to the loop that holds all."""
+
+    @property
+    def compensates(self) -> bool:
+        """Whether what is lost is kept."""
+        return True
+
+    def leaves(self, flags: Codes) -> bool:
+        """Whether some output is left to that loop."""
+        return bool(np.any(flags & OVERFLOW))
+
+
 class _Drawn(_Double, ways.Drawn):
     """Rounded stochastically."""
 
 
-KNOWN = (ways.COMPENSATED | {"tree"}) - {"order"}
+KNOWN = (ways.COMPENSATED | {"tree", "block"}) - {"order"}
 """Fields of accumulators that these loops know."""
 NORMAL, HIGHEST = FLOAT64.mantissa_bits - 1074, 1022
 """Powers of two below which no bit lies, so that half units are normal, and that no sum reaches."""
@@ -75,11 +88,18 @@ def _choose(planned: Program) -> ways.Generated | None:
     kinds = {(site.format.spec, site.rule.rounding, site.width) for site in sites}
     if len(kinds) > 1 or sites[0].format.spec != FLOAT64 or planned.daz or not ways.only(how, KNOWN):
         return None
+    exact = planned.kind == stages.EXACT
     apart = how.tree or how.compensation is not None
     drawn = sites[0].rule.rounding.draws
-    if drawn and (not sites[0].rule.restated or (apart and planned.goes_on)):
+    if drawn and (exact or not sites[0].rule.restated or (apart and planned.goes_on)):
         return None
-    operation = "pairwise" if how.tree else how.compensation or ("fma" if how.product is None else "mul_add")
+    operation = (
+        "exact"
+        if exact
+        else "pairwise"
+        if how.tree
+        else how.compensation or ("fma" if how.product is None else "mul_add")
+    )
     given: dict[str, Any] = {
         "operation": operation,
         "site": sites[0],
@@ -90,4 +110,4 @@ def _choose(planned: Program) -> ways.Generated | None:
     if drawn:
         return _Drawn(wide=True, **given)
     manner = steps().Manner("float64", sites[0].rule.rounding.name.lower(), wide=True)
-    return (_Settled if apart else _OneByOne)(manner=manner, **given)
+    return (_Exact if exact else _Settled if apart else _OneByOne)(manner=manner, **given)

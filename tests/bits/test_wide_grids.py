@@ -10,7 +10,7 @@ import pytest
 from faster import SERVED, both, same, same_counts
 
 from softfloat import Accumulator, Format, bits, float64
-from softfloat.accumulators import chunked, compensated, fma, mul_add, pairwise
+from softfloat.accumulators import chunked, compensated, exact, fma, mul_add, pairwise
 from softfloat.engine import wide_sums
 
 MODES = (
@@ -26,6 +26,7 @@ HOW = [
     mul_add(float64),
     pairwise(float64),
     *(compensated(float64, method) for method in ("kahan", "neumaier", "two_term")),
+    exact(float64),
 ]
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -110,8 +111,27 @@ def test_outputs_in_a_line(
         for begins in (None, start):
             same(both(monkeypatch, partial(bits.vecdot, x, y, float64, how, begins, **given)))
         same(both(monkeypatch, partial(bits.matmul, x, y[0], float64, how, **given)))
-        same(both(monkeypatch, partial(bits.cumsum, x, float64, how, 1, **given)))
+        if how != exact(float64):
+            same(both(monkeypatch, partial(bits.cumsum, x, float64, how, 1, **given)))
     same_counts(both(monkeypatch, partial(bits.vecdot, *plain, float64, how, start, count=True, **given)))
+
+
+@pytest.mark.parametrize("rounding", MODES)
+def test_exact_sums_of_several_parts(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left when large products cancel, in the second and third part; ties that a last bit decides; sums that no three numbers hold."""
+    random = np.random.default_rng(11)
+    for spread in (0, 30, 60, 100, 200):
+        a = random.standard_normal((20, 30)) * 2.0 ** random.integers(-spread, spread + 1, (20, 30))
+        b = random.standard_normal((30, 9))
+        a[:, 15:], b[15:] = -a[:, :15], b[:15]
+        a[10:, 29] *= 1 + 2.0**-52
+        a[15:, 14], b[14] = 2.0 ** random.integers(-160, -50, 5), 1.0
+        b[:, 4], b[15:, 4] = 1.0, 0.0
+        a[:3, :3] = [[1, 2.0**-53, 2.0**-140], [1, 2.0**-53, -(2.0**-140)], [-1, -(2.0**-53), 0]]
+        a[:3, 3:15] = 0.0
+        x, y = a.view(np.uint64), b.view(np.uint64)
+        same(both(monkeypatch, partial(bits.matmul, x, y, float64, exact(float64), rounding=rounding)))
+        same(both(monkeypatch, partial(bits.matmul, x, y[:, 4], float64, exact(float64), rounding=rounding)))
 
 
 @pytest.mark.parametrize("how", HOW, ids=repr)
@@ -154,7 +174,7 @@ def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide_sums, "_sum", refused)
     random = np.random.default_rng(1)
     for how in HOW:
-        for given in (*({"rounding": mode} for mode in MODES), *DRAWS[1:]):
+        for given in (*({"rounding": mode} for mode in MODES), *DRAWS[1 : 3 if how.block == 1 else 0]):
             for shape in ((3, 4), (60, 70), *[(2, 5, 6)] * (how.compensation is None or "seed" not in given)):
                 a = random.standard_normal(shape).view(np.uint64)
                 bits.matmul(a, a.swapaxes(-1, -2).copy(), float64, how, **given)
