@@ -66,6 +66,9 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
     if planned.wide:
         problem, planned = wide_sums.entered(problem, planned)
+        if counting and planned.kind == dots().EXACT:  # which no loop counts
+            wide_sums.run(problem, planned, key_of(call), call.stream, results, cumulative, counting)
+            return
     if problem.scales is not None:
         _grid(problem, planned, call, results, cumulative, counting)
         return
@@ -182,9 +185,7 @@ def _by_line(
             return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
-    elif planned.wide and planned.kind == dots().EXACT and counting:
-        return None
-    elif entire.serves(planned) and not (planned.wide or cumulative or counting):
+    elif entire.serves(planned) and not (cumulative or counting):
         done = entire.in_line(
             planned, line.a, line.b, line.c, ways.Place(line.first, 0, line.stride), ways.Random(key, call.stream)
         )
@@ -380,15 +381,15 @@ def _wide_grid(
 ) -> None:
     """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
     key, done = key_of(call), None
-    if not (problem.paired or cumulative or (counting and planned.kind == dots().EXACT)):
+    if not (problem.paired or cumulative):
         tally = ways.Tally(results.counts, results.extremes) if counting else None
         start = np.zeros((0, 0))
         if problem.c is not None:
             start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         done = _quick(problem, planned, problem.a, problem.b, start, call, key, tally)
         in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
-        draws = planned.draws and planned.accumulator.compensation is not None and in_order
-        if draws and wide_ways.way_of(planned) is not None:  # sums with errors, which lines draw
+        errors = planned.draws and planned.accumulator.compensation is not None
+        if errors and in_order and wide_ways.way_of(planned) is not None:  # lines draw them
             _spread_rows(problem, planned, call, results, counting)
             return
     if done is None:
@@ -514,7 +515,7 @@ def _quick(
         done = _by_parts(problem, planned, call, tally)
         if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
             return done
-    elif entire.serves(planned) and tally is None and not planned.wide:
+    elif entire.serves(planned) and tally is None:
         return entire.run(planned, a, b, start, np.matmul, place, random)
     return _by_codes(planned, problem, start, place, random, tally)
 

@@ -116,6 +116,17 @@ def test_outputs_in_a_line(
     same_counts(both(monkeypatch, partial(bits.vecdot, *plain, float64, how, start, count=True, **given)))
 
 
+@pytest.mark.parametrize("rounding", ["nearest_even", "to_odd"])
+def test_few_long_sums_in_pairs(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole subtrees side by side, and what is left."""
+    a, b, c = operands((3, 23000, 3), 1.0, 12)
+    given: dict[str, Any] = {"rounding": rounding}
+    product = partial(bits.vecdot, a, b.T.copy(), float64, pairwise(float64), c[0], **given)
+    same(both(monkeypatch, product))
+    same_counts(both(monkeypatch, partial(product, count=True)))
+    same(both(monkeypatch, partial(bits.sum, a, float64, pairwise(float64), 1, **given)))
+
+
 @pytest.mark.parametrize("rounding", MODES)
 def test_exact_sums_of_several_parts(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """What is left when large products cancel, in the second and third part; ties that a last bit decides; sums that no three numbers hold."""
