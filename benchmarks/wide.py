@@ -19,7 +19,7 @@ import numpy as np
 from measuring import ELEMENTS, SIZE, STOCHASTIC, Benchmark, Row, Work
 
 from softfloat import Format, bits, float64
-from softfloat.accumulators import Accumulator, compensated, exact, fma, mul_add, pairwise
+from softfloat.accumulators import Accumulator, chunked, compensated, exact, fma, mul_add, pairwise
 
 ADD, DGEMM = "float64 add of NumPy", "dgemm"
 SHORTER = Format("e11m40", 11, 40)
@@ -56,6 +56,11 @@ def product(how: Accumulator, size: int, **options: Any) -> Work:
     return Work(lambda: bits.matmul(a, b, float64, how, flags="any", **options), size**3)
 
 
+def dots(how: Accumulator, **options: Any) -> Work:
+    a, b = (normal((OUTPUTS, SMALLER), seed).view(np.uint64) for seed in range(2))
+    return Work(lambda: bits.vecdot(a, b, float64, how, flags="any", **options), a.size)
+
+
 WAYS: dict[str, tuple[dict[str, Any], float]] = {
     "nearest even": ({}, 0.2),
     "toward positive": ({"rounding": "toward_positive"}, 0.13),
@@ -64,7 +69,7 @@ WAYS: dict[str, tuple[dict[str, Any], float]] = {
 ARITY = {"add": 2, "mul": 2, "div": 2, "sqrt": 1, "fma": 3}
 FUSED = 0.06
 """Of fma, whose error takes some twenty operations."""
-SMALLER = 128
+SMALLER, OUTPUTS = 128, 1024
 BENCHMARK = Benchmark(
     "wide",
     {
@@ -104,7 +109,13 @@ BENCHMARK = Benchmark(
                 "M/s",
                 DGEMM,
             ),
-            Row("fma, stochastic", partial(product, fma(float64), SMALLER, **STOCHASTIC), "M/s", DGEMM),
+            Row("fma, stochastic", partial(product, fma(float64), SMALLER, **STOCHASTIC), "M/s", DGEMM, 0.005),
+            Row("pairwise, stochastic", partial(product, pairwise(float64), SMALLER, **STOCHASTIC), "M/s", DGEMM),
+        ),
+        f"{OUTPUTS} dot products of {SMALLER} numbers of float64": tuple(
+            Row(f"{name} of lines, {way}", partial(dots, how, **options), "M/s", DGEMM)
+            for name, how in {"fma": fma(float64), "chunked by 16": chunked(16, float64, float64)}.items()
+            for way, (options, _) in WAYS.items()
         ),
     },
     {ADD: added, DGEMM: dgemm},

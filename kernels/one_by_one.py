@@ -135,25 +135,26 @@ def product_to_draw(a, b, options):
     return product_and_error(a, b) if options.wide else (a * b, None)
 
 
-LEAST_SCALED = 23 << 23  # an exponent field; what is smaller is exact
-PER_UNIT = (2 * 127 + 23) << 23  # less an exponent field: the reciprocal of a unit in the last place
+BY_UNITS = {32: (EXPONENT, 23 << 23, (2 * 127 + 23) << 23), 64: (EXPONENT64, 52 << 52, (2 * 1023 + 52) << 52)}
+"""Exponent fields: all; what is smaller is exact; less another one, the reciprocal of a unit in the last place."""
 OPEN_FROM, OPEN_TO = 2.0 - UNDECIDED - MARGIN, 2.0 + MARGIN
 """Where 1 + U and a fraction of a unit, U having 16 bits so far, do not tell yet whether they reach 2."""
 
 
 def drawn_single(tile, s, error, noise, sure):
-    """(s + error rounded stochastically to float32, what decided), s being the nearest number of float32.
+    """(s + error rounded stochastically, what decided), s being the nearest number of float32, or of float64.
 
     Of the two numbers around the exact value, the one nearer to zero becomes the other where 1 + U and the fraction of a unit between
     reach 2; noise is 1 + U. If the error is `sure`, and the CPU rounds toward zero, what decided seems to reach 2 only where it does.
-    Sums are multiples of 2^-126, so that none is tiny and inexact.
+    Sums are multiples of the smallest normal number, so that none is tiny and inexact.
     """
     bits = s.bits()
-    inward = (((error.bits() ^ bits) >> 31) & error.bits()).nonzero()
+    field, least, unit = BY_UNITS[bits.element.width]
+    inward = (((error.bits() ^ bits) >> (bits.element.width - 1)) & error.bits()).nonzero()
     low = inward.choose(bits - 1, bits)
     more, directed = s - low.floats(), sure and tile.directed
     rest = more.plus_toward("zero", error) if directed else more + error
-    per_unit = (-(low & EXPONENT).at_least(LEAST_SCALED) + PER_UNIT).floats()
+    per_unit = (-(low & field).at_least(least) + unit).floats()
     rest = rest.magnitude()
     reached = rest.fused_toward("zero", per_unit, noise) if directed else rest.fused(per_unit, noise)
     return (reached >= 2.0).choose(low + 1, low).floats(), reached
@@ -162,14 +163,14 @@ def drawn_single(tile, s, error, noise, sure):
 def either(s, error, random):
     """s + error, of which one random bit takes the greater in magnitude of the numbers around it, or the other; s is the nearest one."""
     bits = s.bits()
-    inward = (((error.bits() ^ bits) >> 31) & error.bits()).nonzero()
+    inward = (((error.bits() ^ bits) >> (bits.element.width - 1)) & error.bits()).nonzero()
     stays, lost = bits.all_of(0), error.nonzero()
     outward = inward.choose(stays, lost.choose(1, stays))
     return (bits + random.nonzero().choose(outward, inward.choose(-1, stays))).floats()
 
 
 def settling(tile, state, sure):
-    """What rounds a sum in float32 by 16 random bits, and notes in LEFT_OPEN where these leave it open."""
+    """What rounds a sum in float32 or float64 by 16 random bits, and notes in LEFT_OPEN where these leave it open."""
 
     def settle(s, error, noise):
         z, reached = drawn_single(tile, s, error, noise, sure)

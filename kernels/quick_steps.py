@@ -154,7 +154,10 @@ def directed(tile, manner, toward):
     return in_direction(toward, HARMLESS[manner.rounding])
 
 
-OPEN_BITS = int(np.float32(OPEN_TO - OPEN_FROM).view(np.int32))  # of how far a sum lies in what is left open
+OPEN_BITS = {
+    8 * kind().itemsize: int(kind(OPEN_TO - OPEN_FROM).view(f"i{kind().itemsize}")) for kind in (np.float32, np.float64)
+}
+"""Of how far a sum lies in what is left open, as float32 and float64 have it."""
 EXACT, ABOVE, AROUND = "exact", "above", "around"
 """Where the exact value of a number of float32 may lie: there, at it or above it in magnitude, or less than a last bit away."""
 
@@ -199,7 +202,7 @@ def quickly_drawn(tile, s, noise, state, family, exact, lifted, taken=None):
 
 
 def quick_settling(tile, state, sure):
-    """What rounds a sum in float32 by 16 random bits, and notes the nearest to what these leave open."""
+    """What rounds a sum in float32 or float64 by 16 random bits, and notes the nearest to what these leave open."""
     open_from = 2.0 - UNDECIDED if sure and tile.directed else OPEN_FROM
 
     def settle(s, error, noise):
@@ -212,7 +215,7 @@ def quick_settling(tile, state, sure):
 
 def drawn_watches(family, lifted):
     """The slots that these steps watch with, and the bits they begin with."""
-    if family == "float32":
+    if family.startswith("float"):
         return {TIE: -1}
     if family == "half":
         return beginning(noted=True) if lifted else HALF_WATCHES
@@ -238,10 +241,11 @@ def draw_went_wrong(family, drawn, sure, lifted):
         return (found | (largest + largest).below(state[OVERFLOW].bits())).anywhere()
 
     def wrong_single(tile, state):
-        window = tile.parameter("undecided").bits() if sure and tile.directed else OPEN_BITS
-        return state[TIE].bits().below(window).anywhere()
+        bits = state[TIE].bits()
+        window = tile.parameter("undecided").bits() if sure and tile.directed else OPEN_BITS[bits.element.width]
+        return bits.below(window).anywhere()
 
-    return {"half": wrong_half, "float32": wrong_single}.get(family, wrong)
+    return {"half": wrong_half, "float32": wrong_single, "float64": wrong_single}.get(family, wrong)
 
 
 def watches(manner):

@@ -437,7 +437,7 @@ OPERATIONS = {
 
 
 @cache
-def _element(operation):
+def element_of(operation):
     """One element: codes in, (code, flags) out."""
     operate, arity = OPERATIONS[operation]
     to_integral, exact = operation == "round_to_integral", operation == "convert_exact"
@@ -476,7 +476,7 @@ def elementwise(operation):
     loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width) -> flags OR-ed together. Codes, flags
     and random bits as in `loops.elementwise_drawn`; what concerns the latter is for nothing where the rule draws none.
     """
-    element, arity = _element(operation), 3 if operation == "convert_exact" else OPERATIONS[operation][1]
+    element, arity = element_of(operation), 3 if operation == "convert_exact" else OPERATIONS[operation][1]
 
     def wide_loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width):
         source, target = source_of(integers, floats), target_of(integers, floats)

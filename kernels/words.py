@@ -30,7 +30,7 @@ def _moving(writes):
             room, given = (
                 context.make_array(x)(context, builder, y) for x, y in ((words, arguments[0]), (codes, arguments[1]))
             )
-            word, size_is, start = context.get_data_type(words.dtype), *arguments[2:]
+            word, (size_is, start) = context.get_data_type(words.dtype), arguments[2:]
             for bytes_ in SIZES:
                 code = ir.IntType(8 * bytes_)
                 with builder.if_then(builder.icmp_signed("==", size_is, size_is.type(bytes_))):

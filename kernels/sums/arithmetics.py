@@ -15,6 +15,7 @@ from ..one_by_one import (
     either,
     in_direction,
     product_to_draw,
+    rounded_single,
     settling,
     single_fused,
     single_product,
@@ -57,6 +58,8 @@ from ..steps import (
     exact_product,
     exact_sum,
     fused_and_error,
+    product_and_error,
+    rest_of_fused,
     rounded,
     split,
     sum_and_error,
@@ -64,6 +67,9 @@ from ..steps import (
     without_subnormals,
 )
 from .observers import Addition
+
+ONES = {32: (7, ONE), 64: (36, 1023 << 52)}
+"""How far 16 random bits are shifted to lie below the point of 1, and its code."""
 
 
 class Arithmetic:
@@ -92,7 +98,9 @@ class Arithmetic:
 
     def one_and_random(self, site):
         """1 + the same."""
-        return (self.random(site) << 7 | ONE).floats()
+        bits = self.random(site)
+        shift, one = ONES[bits.element.width]
+        return (bits << shift | one).floats()
 
     def read(self, x):
         """A number as a sum reads it."""
@@ -203,6 +211,28 @@ class CarefulSingle(Arithmetic):
         self.observer.rounding(self.state, lost)
         return s
 
+    def product_in_parts(self, a, b):
+        """(a * b rounded to nearest, what it lost)."""
+        return product_and_error(a, b)
+
+    def in_parts(self, x, y):
+        """(x + y rounded to nearest, what it lost)."""
+        return sum_and_error(x, y)
+
+    def joined(self, high, middle, low, beyond):
+        """The sum of three parts, rounded once; infinite where bits beyond them were lost."""
+        s, error = sum_and_error(high, middle)
+        error, rest = sum_and_error(error, low)
+        s, error = sum_and_error(s, error)
+        error, rest = sum_and_error(error, rest)
+        s, error = sum_and_error(s, error)
+        s, error = sum_and_error(s, to_odd(*sum_and_error(error, rest)))
+        manner, lost = self.stage.manner, error.nonzero()
+        found = s if manner.nearest else rounded_single(s, error, s, manner)
+        zero = found.all_of(-0.0 if manner.rounding == "toward_negative" else 0.0)
+        self.observer.addition(self.state, Addition(high, found, lost))
+        return beyond.bits().is_zero().choose(found.is_zero().choose(zero, found), np.inf)
+
     def _added(self, x, s, lost):
         """s, which is what was added to x, and where that lost something."""
         if not self.turn.directed:  # where the CPU does not say so itself that a sum with an infinity is exact
@@ -263,7 +293,7 @@ class CarefulDraws(Arithmetic):
 
 
 class CarefulSingleDraws(Arithmetic):
-    """The same to float32."""
+    """The same to float32 or float64."""
 
     settling = staticmethod(settling)
 
@@ -290,9 +320,12 @@ class CarefulSingleDraws(Arithmetic):
         return self._added(x, *sum_and_error(x, y))
 
     def fused(self, a, b, c):
-        """a * b + c, rounded once: by way of float64, to odd, unless the product is exact."""
+        """a * b + c, rounded once: to float32 by way of float64, to odd, unless the product is exact."""
         if not self.stage.wide:
             return self._added(c, *sum_and_error(a * b, c))
+        if self.stage.double:
+            s = a.fused(b, c)
+            return self._added(c, s, rest_of_fused(s, a, b, c), False)
         exact = to_odd(*sum_and_error(a.double() * b.double(), c.double()))
         s = exact.single()
         return self._added(c, s, (exact - s.double()).single(), False)
@@ -462,7 +495,7 @@ class QuickDraws(Arithmetic):
 
 
 class QuickSingleDraws(CarefulSingleDraws):
-    """The same to float32. Nothing that is no zero reads as one."""
+    """The same to float32 or float64. Nothing that is no zero reads as one."""
 
     settling = staticmethod(quick_settling)
 
@@ -470,9 +503,9 @@ class QuickSingleDraws(CarefulSingleDraws):
 class Whole(Arithmetic):
     """One output, by the plain functions and all random bits."""
 
-    def _rounded(self, x, y, site):
-        """(rounded, lanes where something was lost, where it overflowed)."""
-        found, flags = self.turn.again(site, x, y, self._taken[site])
+    def _rounded(self, site, x, y, z):
+        """(x * y + z rounded, lanes where something was lost, where it overflowed)."""
+        found, flags = self.turn.again(site, x, y, z, self._taken[site])
         self._taken[site] += 1
         raised = [(flags & bit).nonzero() for bit in (1, 2, 4)]
         for slot, lanes in zip((UNDERFLOW, OVERFLOW), raised[1:], strict=True):
@@ -485,28 +518,28 @@ class Whole(Arithmetic):
         """a * b, rounded."""
         if not self.stage.rounds_products:
             return a * b
-        found, lost, _ = self._rounded(a, b, PRODUCT)
+        found, lost, _ = self._rounded(PRODUCT, a, b, a.all_of(-0.0))
         self.observer.rounding(self.state, lost)
         return found
 
     def total(self, x, y):
         """x + y, rounded."""
-        return self._added(self.read(x), self.read(y))
+        return self._added(self.read(x), self.read(y), y.all_of(1.0))
 
     def fused(self, a, b, c):
         """a * b + c, rounded once."""
-        return self._added(self.read(c), a.double() * b.double())
+        return self._added(self.read(c), a, b)
 
     def plus(self, x, y):
         """x + y, rounded."""
-        found, lost, _ = self._rounded(self.read(x), self.read(y), RUNNING)
+        found, lost, _ = self._rounded(RUNNING, self.read(y), y.all_of(1.0), self.read(x))
         self.observer.rounding(self.state, lost)
         return found
 
-    def _added(self, x, y):
-        """x + y, rounded, of which x was there."""
-        found, lost, over = self._rounded(x, y, RUNNING)
-        changed = y.nonzero() & (x.magnitude() < np.inf)
+    def _added(self, x, a, b):
+        """a * b + x, rounded, of which x was there."""
+        found, lost, over = self._rounded(RUNNING, a, b, x)
+        changed = a.nonzero() & b.nonzero() & (x.magnitude() < np.inf)
         self.observer.addition(self.state, Addition(x, self.read(found), lost, over, changed))
         return found
 

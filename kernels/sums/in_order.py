@@ -8,7 +8,7 @@ from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
-from .language import LONG, WORD, Code, Int
+from .language import LONG, Code, Int
 from .loop import FULL, SLOTS, Driver, Maker, Turn
 
 REST, VAIN = 512, 4
@@ -45,7 +45,7 @@ class InOrder(Maker):
         self.roomy = None
         if grid and arithmetics.splits(self.order, stage):
             self.roomy = self._quick("roomy", arithmetics.Split, 1.0)
-        adds = self.order.last if what.layout == "grid" else None
+        adds = self.order.last if what.layout == "grid" or self.order.exact else None
         self.last = self._careful("last", self.observer, adds) if adds else None
         if stage.draws:
             self.whole_turns = {"turn": self.whole("turn", self.piece)}
@@ -124,10 +124,7 @@ class InOrder(Maker):
         wrong = arithmetics.went_wrong(stage, self.sum.counts, self.order.fuses, lift > 1)
         mends = arithmetics.mends(stage, self.order, self.sum.counts, lift > 1)
         if watched:
-            begins = {
-                slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
-                for slot, bits in arithmetics.watches(stage, self.sum.counts, lift > 1).items()
-            }
+            begins = self.watched(code, arithmetics.watches(stage, self.sum.counts, lift > 1))
 
         def failed(turn, seen, k):
             if watched:
@@ -140,7 +137,7 @@ class InOrder(Maker):
         with code.loop((last - first) // together) as group:
             top = first + group * together
             cells = {(slot, n): self.place(slot, top + n) for slot in carried for n in range(together)}
-            held = {cell: code.variable(code.everywhere(0.0)) for cell in cells}
+            held = {cell: code.variable(code.everywhere(0.0, self.item)) for cell in cells}
             refused = code.variable(code.truth(False))
 
             def take(cells=cells, held=held, refused=refused):
@@ -201,9 +198,9 @@ class _Turns(Driver):
     def begin(self):
         """No turn is done."""
         code, zero, draws = self.code, self.code.int(0), self.maker.stage.draws
-        self.before = code.room(SLOTS * self.maker.sum.cells) if draws else None
+        self.before = code.room(SLOTS * self.maker.sum.cells, self.maker.item) if draws else None
         self.known, self.rest, self.done = (code.variable(zero) for _ in range(3))
-        self.known.set(code.int(self.maker.sum.counts))
+        self.known.set(code.int(self.maker.sum.counts or self.maker.order.exact))
         self.noted = code.variable(code.int(int(draws)))  # what is noted may differ from what was copied
         self.beside = self.noise, self.call["apart"] if draws else zero
 
@@ -308,6 +305,11 @@ class _Turns(Driver):
                 again.set(code.call(maker.quick, *given))
         return again.get()
 
+    def end(self, state):
+        """What is done once, after all turns."""
+        given = self.call["a"], self.call["b"], self.noise, state, self.call["numbers"]
+        self.code.call(self.maker.last, *given, 0, self.maker.sum.rows, 1, 0, 0, 0, 0)
+
     def _restore(self, state, cell):
         for slot in self.maker.slots:
             where = cell + self.maker.place(slot)
@@ -357,8 +359,7 @@ class _Grid(_Turns):
             self.done.set(self.done.get() + (call["at_once"] if maker.stage.draws else count.get()))
         with code.loop(chains) as chain:
             if maker.last:
-                given = call["a"], call["b"], self.noise, state(chain), call["numbers"]
-                code.call(maker.last, *given, 0, rows, 1, 0, 0, 0, 0)
+                self.end(state(chain))
             if maker.sum.counts:
                 self.take_counts(state(chain))
             self.tell(state(chain), self.outputs + chain * call["panels"] * rows * call["wide"])
@@ -388,6 +389,9 @@ class _Panels(_Turns):
                 with code.when(call["records"].differs(0)):
                     self.keep(state, code.at(call["kept"], done * size), maker.slots)
             self.done.set(self.done.get() + count)
+        if maker.last:
+            with code.when(code.there(call["values"])):
+                self.end(state)
         if maker.sum.counts:
             self.take_counts(state)
         self.tell_own(state)

@@ -111,7 +111,9 @@ class Turn:
     def noise(self, site, number):
         """Random bits of a rounding, from its site's ring."""
         plane = ((self._at[site] + number) & self._masks[site]) + self._maker.rings[site][0]
-        return self.code.load(self._places["noise"], (plane * self._maker.sum.rows + self.row) * self._maker.sum.lanes)
+        where = (plane * self._maker.sum.rows + self.row) * self._maker.sum.lanes
+        words = self.code.load(self.code.as_words(self._places["noise"]), where)
+        return words.long() if self._maker.stage.double else words
 
     def decided(self, up, near, fraction, error):
         """(up, near) of a rounding, for whoever has the random bits after the first 16 at hand: nobody here."""
@@ -142,12 +144,13 @@ class Lone(Turn):
         x = self.code.only(x)
         return x if x.type == DOUBLE else self.builder.fpext(x, DOUBLE)
 
-    def again(self, site, x, y, number):
-        """(x + y or x * y rounded, flags), by the plain functions."""
+    def again(self, site, x, y, z, number):
+        """(x * y + z rounded, flags), by the plain functions."""
         code, call, builder = self.code, self._call, self.builder
-        bits = code.only(self.noise(site, number).bits())
+        bits = Int(builder, code.only(self.noise(site, number)))
+        bits = bits if self._maker.stage.double else bits.long()
         arguments = [
-            code.int(site).value, self._number(x), self._number(y), bits, call["output"].value, (self._at[site] + number).value,
+            code.int(site).value, *map(self._number, (x, y, z)), bits.value, call["output"].value, (self._at[site] + number).value,
             call["integers"], call["floats"], *(call[name].value for name in ADDRESS), call["total"],
         ]  # fmt: skip
         kind = ir.FunctionType(WORD, [call["flags"].type, BYTE.as_pointer(), *(z.type for z in arguments)])
@@ -155,8 +158,10 @@ class Lone(Turn):
             builder.bitcast(call["again"], kind.as_pointer()),
             [call["flags"], ir.Constant(BYTE.as_pointer(), None), *arguments],
         )
-        found = code.splat(builder.fptrunc(builder.load(call["total"]), SINGLE))
-        return found, code.splat(builder.trunc(builder.load(call["flags"]), WORD))
+        found, flags = builder.load(call["total"]), builder.load(call["flags"])
+        if self._maker.stage.double:
+            return code.splat(found), code.splat(flags)
+        return code.splat(builder.fptrunc(found, SINGLE)), code.splat(builder.trunc(flags, WORD))
 
 
 class Maker:
@@ -208,6 +213,11 @@ class Maker:
             for site, (_, size) in self.rings.items()
         }
 
+    def watched(self, code, begins):
+        """What slots begin with that a quick arithmetic watches with."""
+        ones = (1 << self.word.width) - 1
+        return {slot: code.everywhere(bits & ones, self.word).floats() for slot, bits in begins.items()}
+
     def row(self, turn, piece, arithmetic, observer, state):
         """A turn of a row: `state` after the piece's step; the words that it was written in."""
         words = arithmetic(turn, self.stage, observer, state)
@@ -224,9 +234,10 @@ class Maker:
 
     def whole(self, name, piece):
         """Code of some turns of one output again, by the plain functions, from its own places in operands, noise and state on."""
-        pointer = SINGLE.as_pointer()
+        pointer = self.item.as_pointer()
         kinds = [LONG.as_pointer(), DOUBLE.as_pointer(), BYTE.as_pointer(), *[LONG] * 9]
-        function = self.function("whole_" + name, ir.VoidType(), *[pointer] * 6, *kinds)
+        places = pointer, pointer, WORD.as_pointer(), *[pointer] * 3
+        function = self.function("whole_" + name, ir.VoidType(), *places, *kinds)
         code = Code(function, 1)
         a, b, random, below, state, numbers, integers, floats, again = function.args[:9]
         count, apart, mask, running, product, output, *address = (Int(code.builder, x) for x in function.args[9:])
@@ -333,17 +344,17 @@ class Driver:
         with code.loop(maker.sum.lanes) as lane:
             cell = row * maker.sum.lanes + lane
             mark = cell + maker.place(LEFT_OPEN)
-            with code.when(code.get(code.as_words(state), mark) < 0):
+            with code.when(code.get(code.builder.bitcast(state, maker.word.as_pointer()), mark) < 0):
                 restore(cell)
                 own = [
                     code.at(places[which], row * strides.row + lane * strides.column)
                     for which, strides in zip("ab", maker.strides, strict=True)
                 ]
-                own += [code.at(pointer, cell) for pointer in (self.noise, places["below"], state)]
+                own += [code.at(pointer, cell) for pointer in (code.as_words(self.noise), places["below"], state)]
                 output = self.corner + row * call["row_stride"] + lane * call["column_stride"]
                 fixed = [call[known] for known in ("numbers", "integers", "floats", "again")]
                 code.call(maker.whole_turns[name], *own, *fixed, *turns, output, *(call[known] for known in ADDRESS))
-                code.put(Int(code.builder, ir.Constant(SINGLE, 0.0)), state, mark)
+                code.put(Int(code.builder, ir.Constant(maker.item, 0.0)), state, mark)
 
     # -- random numbers --------------------------------------------------------------------------------------------
 
@@ -357,7 +368,7 @@ class Driver:
             plane = (filled.get() & mask) + self.maker.rings[site][0]
             strides = self.call["row_stride"], self.call["column_stride"]
             code.call(
-                self.maker.fill, code.as_words(code.at(self.noise, plane * self.maker.sum.cells)), site,
+                self.maker.fill, code.at(code.as_words(self.noise), plane * self.maker.sum.cells), site,
                 filled.get() // noise.ROUNDINGS, self.corner, *strides, *(self.call[x] for x in ADDRESS),
             )  # fmt: skip
             filled.set(filled.get() + noise.ROUNDINGS)

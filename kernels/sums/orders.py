@@ -5,10 +5,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from ..accumulate import PRODUCT, RUNNING
-from ..steps import COUNTED_SLOTS, VALUE, in_pairs
+from ..steps import COUNTED_SLOTS, ROUNDED, SWAMPED, VALUE, in_pairs
 
 ERRORS = COUNTED_SLOTS
 """The slot in which a compensated sum keeps what it has lost."""
+LATER, BEYOND = ROUNDED, SWAMPED
+"""Those of exact sums, which are not counted: a third part, and bits of what even that loses."""
 SUBTREE = 8
 """Products of a subtree: as many as a block of random numbers has roundings."""
 LONG_SUBTREE = 32
@@ -44,6 +46,11 @@ class Order(NamedTuple):
     def compensates(self):
         """Whether what is lost is kept, to make up for it."""
         return ERRORS in self.slots
+
+    @property
+    def exact(self):
+        """Whether nothing is rounded before the end."""
+        return BEYOND in self.slots
 
 
 def _tree(leaves, multiplies):
@@ -102,6 +109,20 @@ def _two_term(m, state):
     state[ERRORS] = m.plus(part, -m.plus(state[VALUE], -first))
 
 
+def _exact(m, state):
+    product, least = m.product_in_parts(*m.operands(0))
+    state[VALUE], lost = m.in_parts(state[VALUE], product)
+    s, less = m.in_parts(state[ERRORS], least)
+    state[ERRORS], least = m.in_parts(s, lost)
+    s, lost = m.in_parts(state[LATER], less)
+    state[LATER], less = m.in_parts(s, least)
+    state[BEYOND] = state[BEYOND].bits() | lost.bits() << 1 | less.bits() << 1
+
+
+def _round_exact(m, state):
+    state[VALUE] = m.joined(*(state[slot] for slot in (VALUE, ERRORS, LATER, BEYOND)))
+
+
 ADDITIONS = {"kahan": 4, "neumaier": 4, "two_term": 10}
 """Of a turn of a compensated sum."""
 
@@ -114,12 +135,12 @@ def _add_errors(m, state):
     state[VALUE] = m.plus(state[VALUE], state[ERRORS])
 
 
-LAST = Piece(_add_errors, 0, {RUNNING: 1, PRODUCT: 0})
+LAST, LAST_OF_EXACT = (Piece(step, 0, {RUNNING: 1, PRODUCT: 0}) for step in (_add_errors, _round_exact))
+PARTS = VALUE, ERRORS
 
 
-def _in_order(step, additions=1, together=8, fuses=False, multiplies=True, last=None):
+def _in_order(step, additions=1, together=8, fuses=False, multiplies=True, last=None, slots=(VALUE,)):
     def order(draws):
-        slots = (VALUE,) if additions == 1 else (VALUE, ERRORS)
         turn = Piece(step, 1, {RUNNING: additions, PRODUCT: int(multiplies and not fuses)})
         return Order(slots, turn, turn, turn, multiplies, in_order=True, together=together, fuses=fuses, last=last)
 
@@ -132,8 +153,9 @@ ORDERS = {
     "fma": _in_order(_fma, fuses=True),
     "mul_add": _in_order(_mul_add),
     "add": _in_order(_add, multiplies=False),
-    "kahan": _in_order(_kahan, ADDITIONS["kahan"], 4),
-    "neumaier": _in_order(_neumaier, ADDITIONS["neumaier"], 4, last=LAST),
-    "two_term": _in_order(_two_term, ADDITIONS["two_term"], 2),
+    "kahan": _in_order(_kahan, ADDITIONS["kahan"], 4, slots=PARTS),
+    "neumaier": _in_order(_neumaier, ADDITIONS["neumaier"], 4, last=LAST, slots=PARTS),
+    "two_term": _in_order(_two_term, ADDITIONS["two_term"], 2, slots=PARTS),
+    "exact": _in_order(_exact, fuses=True, last=LAST_OF_EXACT, slots=(*PARTS, LATER, BEYOND)),
 }
 """Name -> order(whether anything is drawn)."""

@@ -111,7 +111,9 @@ def loop_of(what):
 
 def again_address(what):
     """Where is what rounds a sum's stores or roundings with all random bits; 0 where nothing draws."""
-    return address(isinstance(what, UnitSum)) if what.draws else 0
+    if not what.draws:
+        return 0
+    return address("stores" if isinstance(what, UnitSum) else "wide" if what.stage.double else "rounding")
 
 
 PLACES = {name: number for number, name in enumerate(FIELDS)}

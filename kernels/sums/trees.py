@@ -5,7 +5,7 @@ from llvmlite import ir
 from ..accumulate import PRODUCT, RUNNING
 from ..steps import INEXACT, LEFT_OPEN, VALUE
 from . import arithmetics
-from .language import LONG, WORD, Code, Int
+from .language import LONG, Code, Int
 from .loop import SAVED, SLOTS, Driver, Maker, Turn
 
 DEEPEST = 40
@@ -55,11 +55,8 @@ class Trees(Maker):
     def _quick_rows(self, name, piece):
         """Code of rows that are done quickly, and with care where that may be wrong; it returns rows of which an output was left open, as bits."""
         code, places, at, state, numbers, watch = self._opened(name, LONG)
-        stage, nothing, opened = self.stage, code.everywhere(0.0), code.variable(code.int(0))
-        begins = {
-            slot: code.everywhere(bits & 0xFFFFFFFF, WORD).floats()
-            for slot, bits in arithmetics.watches(stage, self.sum.counts).items()
-        }
+        stage, nothing, opened = self.stage, code.everywhere(0.0, self.item), code.variable(code.int(0))
+        begins = self.watched(code, arithmetics.watches(stage, self.sum.counts))
         unfit, quick = arithmetics.unfit(stage), arithmetics.quick(stage, self.order, self.sum.counts)
         with code.loop(self.sum.rows) as row:
             before = {slot: code.load(state, self.place(slot, row)) for slot in self.carried}

@@ -9,19 +9,20 @@ from .. import jit
 from ..accumulate import PRODUCT, RUNNING, STORE, draw_row
 from ..arith import add
 from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
-from ..jit import bits_float, kernel, row
+from ..jit import bits_float, float_bits, kernel, row
 from ..prng import dot_low, unit_fraction
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
 from ..sticky import settling
+from ..wide import element_of
 
 NUMBERS = types.CPointer(types.int64), types.CPointer(types.float64)
 ARGUMENTS = (
-    types.int64, types.float64, types.float64, types.uint32, types.uint64, types.int64, *NUMBERS, types.int64, types.uint64, types.uint64,
+    types.int64, *(types.float64,) * 3, types.uint64, types.uint64, types.int64, *NUMBERS, types.int64, types.uint64, types.uint64,
     types.CPointer(types.float64),
 )  # fmt: skip
 
 
-settled_add = settling("add")
+settled_add, wide_fma = settling("add"), element_of("fma")
 
 
 @kernel
@@ -51,16 +52,32 @@ def sum_again(x, y, noise, output, step, source, target, width, key, stream):
     return decode(code, source), raised
 
 
-def _rounding(site, x, y, noise, output, number, integers, floats, width, key, stream, total):
-    """Flags of x + y at the site of sums, of x * y at the other, rounded to `total` with all random bits, the first 16 of which are in `noise`."""
+@kernel
+def known_of(integers, floats):
+    """What two places say of formats and a rule."""
     ints = carray(integers, (SOURCE_INTEGERS + TARGET_INTEGERS,))
     reals = carray(floats, (SOURCE_FLOATS + TARGET_FLOATS,))
-    source, target = source_of(ints, reals), target_of(ints, reals)
+    return source_of(ints, reals), target_of(ints, reals)
+
+
+def _rounding(site, x, y, z, noise, output, number, integers, floats, width, key, stream, total):
+    """Flags of x * y + z, at the site of products without z, rounded to `total` with all random bits, the first 16 of which are in `noise`."""
+    source, target = known_of(integers, floats)
     if site == RUNNING:
-        found, raised = sum_again(x, y, noise, output, number, source, target, width, key, stream)
+        found, raised = sum_again(z, x * y, noise, output, number, source, target, width, key, stream)
     else:
         found, raised = product_again(x * y, noise, output, number, source, target, width, key, stream)
     carray(total, (1,))[0] = found
+    return raised
+
+
+def _wide_rounding(site, x, y, z, noise, output, number, integers, floats, width, key, stream, total):
+    """The same of float64, by integers."""
+    source, target = known_of(integers, floats)
+    random = (noise << np.uint64(36) | dot_low(output, site, number, key, stream)) >> np.uint64(52 - width)
+    operands = float_bits(x), float_bits(y), float_bits(z)
+    code, raised = wide_fma(*operands, 0.0, random, width, source, target)
+    carray(total, (1,))[0] = bits_float(code, 1.0)
     return raised
 
 
@@ -85,11 +102,14 @@ def _stores(noise, corner, row_stride, column_stride, done, count, lanes, rows, 
 STORES = types.CPointer(types.float64), *(types.int64,) * 8, types.uint64, types.uint64
 
 
+FUNCTIONS = {"rounding": (_rounding, ARGUMENTS), "wide": (_wide_rounding, ARGUMENTS), "stores": (_stores, STORES)}
+
+
 @cache
-def address(stores=False):
-    """Where the machine code of a rounding is, or of random numbers of stores. It takes, before its arguments, where its result goes, and where
-    what is raised would; nothing is."""
-    function, arguments = (_stores, STORES) if stores else (_rounding, ARGUMENTS)
+def address(name):
+    """Where the machine code of a rounding is, of one of float64, or of random numbers of stores. It takes, before its arguments, where its result
+    goes, and where what is raised would; nothing is."""
+    function, arguments = FUNCTIONS[name]
     dispatcher = jit.compiled(function)
     dispatcher.compile(arguments)
     made = dispatcher.overloads[arguments]

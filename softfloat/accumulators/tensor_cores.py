@@ -199,7 +199,7 @@ def _block_scaled(
 ) -> Accumulator:
     """Products of operands with scales, whose exponents count in the alignment; zeros count as -126."""
     inputs, block, alignment = BLOCK_SCALED[instruction]
-    fmt, out = check_format(input, "input"), check_format(output, "output")
+    fmt, out = (check_format(x, name, what="tensor_core") for x, name in ((input, "input"), (output, "output")))
     if fmt not in inputs:
         raise ValueError(f"input must be {', '.join(repr(x.name) for x in inputs)} for {instruction}, got {fmt.name!r}")
     if out != float32:
@@ -229,7 +229,7 @@ def _asked_for(
             "input 'float64' is a chain of fused multiply-adds in order of k (mma.sync .f64, measured on H100); "
             "accepted: fma('float64'), which is that chain"
         )
-    fmt, out = check_format(input, "input"), check_format(output, "output")
+    fmt, out = (check_format(x, name, what="tensor_core") for x, name in ((input, "input"), (output, "output")))
     family = "float16" if fmt in (float16, bfloat16) else "float8" if fmt in (E5M2, E4M3) else fmt.name
     rows = [row for row in TENSOR_CORES if row.architecture == SAME_AS.get(arch, arch)]
     offered = [x for row in rows for x in _inputs(row, arch)]

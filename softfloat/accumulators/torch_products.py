@@ -73,7 +73,7 @@ def torch_mm(
     torch_mm('mm', input='bfloat16', k=4096, split=3)
     """
     check_choice("operation", operation, TORCH_PRODUCTS)
-    fmt = check_format(input, "input")
+    fmt = check_format(input, "input", what="torch_mm")
     accepted = [x.name for x in TORCH_PRODUCTS[operation]]
     if fmt.name not in accepted:
         raise ValueError(f"input must be {' or '.join(map(repr, accepted))} for {operation}, got {fmt.name!r}")

@@ -419,7 +419,7 @@ def amd_mfma(arch: str, input: Format | str) -> Accumulator:
     check_choice("arch", arch, sorted({row.architecture for row in MFMA}))
     rows = {row.input: row for row in MFMA if row.architecture == arch}
     named = {row.input for row in MFMA}
-    name = input if isinstance(input, str) and input in named else check_format(input, "input").name
+    name = input if isinstance(input, str) and input in named else check_format(input, "input", what="amd_mfma").name
     if name not in rows:
         raise ValueError(f"input must be one of {', '.join(map(repr, rows))} on {arch}, got {name!r}")
     row, fmt = rows[name], INPUTS[name] if name in INPUTS else check_format(name, "input")

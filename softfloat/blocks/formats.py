@@ -83,7 +83,7 @@ class BlockFormat:
             raise TypeError(f"name must be a non-empty string, got {self.name!r}")
         if not isinstance(self.element, Fixed):
             try:
-                element = check_format(self.element, "element")
+                element = check_format(self.element, "element", what="a block format")
             except TypeError:
                 raise TypeError(
                     f"element must be a softfloat.Format, the name of one, a dtype, or a softfloat.Fixed, got {self.element!r}"
@@ -91,9 +91,9 @@ class BlockFormat:
             settle(self, element=element)
             if not (element.signed and element.zero):
                 raise ValueError(f"element must be signed and have a zero, and {element} is not")
-        settle(self, scale=check_format(self.scale, "scale"))
+        settle(self, scale=check_format(self.scale, "scale", what="a block format"))
         if self.tensor_scale is not None:
-            settle(self, tensor_scale=check_format(self.tensor_scale, "tensor_scale"))
+            settle(self, tensor_scale=check_format(self.tensor_scale, "tensor_scale", what="a block format"))
         settle(self, block=check_block(self.block))
         levels = self.element, self.scale, *filter(None, [self.tensor_scale])
         precision = sum(x.p for x in levels)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat.engine import elementwise, lines
+from softfloat.engine import elementwise, lines, wide_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import available, dots
 from softfloat.engine.programs import Program, spares
@@ -87,6 +87,8 @@ def _described(planned: Program, features: tuple[bool, ...]) -> Generated | None
 
 def in_pairs(planned: Program) -> Generated | None:
     """The way of a program that adds all of its products in pairs, if the generator knows it."""
+    if planned.wide:
+        return wide_ways.way_of(planned)
     if not elementwise.quick() or not planned.length:
         return None
     return _described(planned, available())
@@ -119,7 +121,7 @@ def _blocks(
 
     def part(program: Program, a: Codes, b: Codes, start: Codes | None = None, ones: bool = False) -> Codes | None:
         nonlocal flags
-        own = None if tally is None else Tally.room((a.shape[1],), np.float32)
+        own = None if tally is None else Tally.room((a.shape[1],), way.carrier)
         program = replace(program, length=len(a))
         made = lines.run(lines.Line(a, b, None, 0, 0), program, way, start, random, False, own, ones)
         if made is None or made.left.size:

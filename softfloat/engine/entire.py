@@ -31,6 +31,7 @@ def serves(planned: Program) -> bool:
     if (
         not elementwise.quick()
         or planned.kind != dots().EXACT
+        or planned.wide
         or planned.stores.size != 1
         or planned.accumulator.reduction
         or planned.accumulator.chains > 1

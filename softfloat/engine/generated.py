@@ -119,8 +119,8 @@ class Source(NamedTuple):
 def room(what: Any, tiles: int) -> Codes:
     """Where so many tiles have their state, on lines of the cache."""
     size = tiles * sums().SLOTS * what.cells
-    found = np.empty(size + LINE, np.float32)
-    return found[-(found.ctypes.data // 4) % LINE :][:size]
+    found = np.empty(size + LINE, np.float64 if what.stage.double else np.float32)
+    return found[-(found.ctypes.data // found.itemsize) % LINE :][:size]
 
 
 def turns(step: int, apart: int, chains: int = 1, each: bool = False) -> dict[str, int]:

@@ -28,6 +28,7 @@ from softfloat.engine import (
     units,
     ways,
     wide_sums,
+    wide_ways,
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
@@ -64,8 +65,10 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
 def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
     if planned.wide:
-        wide_sums.run(problem, planned, key_of(call), call.stream, results, cumulative, counting)
-        return
+        problem, planned = wide_sums.entered(problem, planned)
+        if counting and planned.kind == dots().EXACT:  # which no loop counts
+            wide_sums.run(problem, planned, key_of(call), call.stream, results, cumulative, counting)
+            return
     if problem.scales is not None:
         _grid(problem, planned, call, results, cumulative, counting)
         return
@@ -142,8 +145,8 @@ def _by_line(
                 return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
             outputs[paired.left % outputs.size] = True
             return paired[:2]
-        way: ways.Way | None = ways.choose(part)
-        if way is None and unit_ways.worth_line(part, of.a.shape[1]):
+        way = way_in_order(part)
+        if way is None and not part.wide and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
@@ -199,6 +202,10 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
     left = None
     if not (counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
+    if planned.wide:
+        if left != []:
+            wide_sums.run(problem, planned, key_of(call), call.stream, results, False, counting)
+        return
     spans = [lines.Span(0, len(problem.a))] if left is None else left
     outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
     if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned, outputs):
@@ -233,6 +240,22 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         for place, found in zip(places, room, strict=True):
             if place.size:
                 place[...] = found.reshape(place.shape)
+
+
+def _spread_rows(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+    """The same of one grid, some rows at a time."""
+    step = max(1, SPREAD // max(problem.b.size, 1))
+    for start in range(0, problem.a.shape[0], step):
+        rows = slice(start, min(start + step, problem.a.shape[0]))
+        one = replace(
+            problem,
+            a=problem.a[np.newaxis, rows],
+            b=problem.b[np.newaxis],
+            c=None if problem.c is None else problem.c[np.newaxis, rows],
+            index=problem.index + start * problem.row_stride,
+        )
+        some = Results(*(x[..., rows, :] if x.size else x for x in results))
+        _spread(one, planned, call, some, lines.Span(0, 1), counting)
 
 
 def one_by_one(
@@ -278,6 +301,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     (read_a, read_b), key = planned.reading, key_of(call)
     served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
     if served:
+        return
+    if planned.wide:
+        _wide_grid(problem, planned, call, results, cumulative, counting)
         return
     a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     signals = _signals(problem.b, b, second, 0, cumulative)
@@ -345,20 +371,31 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     errors = planned.accumulator.compensation is not None
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
     if a_grid and for_lines and _may_spread(planned, results.codes.size):
-        step = max(1, SPREAD // max(problem.b.size, 1))
-        for start in range(0, problem.a.shape[0], step):
-            rows = slice(start, min(start + step, problem.a.shape[0]))
-            one = replace(
-                problem,
-                a=problem.a[np.newaxis, rows],
-                b=problem.b[np.newaxis],
-                c=None if problem.c is None else problem.c[np.newaxis, rows],
-                index=problem.index + start * problem.row_stride,
-            )
-            some = Results(*(x[..., rows, :] if x.size else x for x in results))
-            _spread(one, planned, call, some, lines.Span(0, 1), counting)
+        _spread_rows(problem, planned, call, results, counting)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+
+
+def _wide_grid(
+    problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool
+) -> None:
+    """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
+    key, done = key_of(call), None
+    if not (problem.paired or cumulative):
+        tally = ways.Tally(results.counts, results.extremes) if counting else None
+        start = np.zeros((0, 0))
+        if problem.c is not None:
+            start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+        done = _quick(problem, planned, problem.a, problem.b, start, call, key, tally)
+        in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
+        errors = planned.draws and planned.accumulator.compensation is not None
+        if errors and in_order and wide_ways.way_of(planned) is not None:  # lines draw them
+            _spread_rows(problem, planned, call, results, counting)
+            return
+    if done is None:
+        wide_sums.run(problem, planned, key, call.stream, results, cumulative, counting)
+    else:
+        _finish(done, problem, planned, call, key, results)
 
 
 def _void(
@@ -558,12 +595,15 @@ def _by_codes(
 
 def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
-    if planned.wide:
-        return wide_sums.way_of(planned)
-    way = described.in_pairs(planned) if _pairs_all(planned) else ways.choose(planned)
+    way = described.in_pairs(planned) if _pairs_all(planned) else way_in_order(planned)
     if way is not None and way.compensates and planned.draws:
         return None
-    return units.of_grids(planned, begins, directly) if way is None else way
+    return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
+
+
+def way_in_order(planned: Program) -> ways.Way | None:
+    """The way of a program that adds products one after the other, if loops know it."""
+    return wide_ways.way_of(planned) if planned.wide else ways.choose(planned)
 
 
 def is_straight(planned: Program) -> bool:

@@ -145,7 +145,9 @@ def put_right(way: Way, planned: Program, codes: Codes, flags: Codes, seen: int)
 
 
 def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
-    """Codes of values that the format has; NaN as the rule makes it."""
+    """Codes of values that the format has; NaN as the rule makes it, but in float64, whose loops make none."""
+    if partials.spec == spec.FLOAT64:
+        return np.ascontiguousarray(values).view(partials.dtype)
     single = np.ascontiguousarray(values, np.float32)
     codes = single.view(np.uint32)
     beyond = ~np.isfinite(single)

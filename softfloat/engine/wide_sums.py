@@ -1,23 +1,22 @@
-"""Sums with wide formats: of float64 in grids by generated loops, if their numbers allow; else one operation after another, each for all
-outputs of a grid."""
+"""Sums with wide formats that no generated loop serves: one operation after another, each for all outputs of a grid."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache, partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.accumulators.accumulator import ALL
-from softfloat.engine import elementwise, stacks, ways
+from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import PLAIN, widened
 from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
-from softfloat.engine.parameters import dots, numbers, steps, wide_elements, wide_exact
+from softfloat.engine.parameters import dots, numbers, wide_exact
 from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.threads import share_units
@@ -137,31 +136,31 @@ class _Grid:
         return _Number(codes, widened(codes, partials, self.planned.entry.daz))
 
 
-def run(
-    problem: Problem, planned: Program, key: int, stream: int, results: Results, cumulative: bool, counting: bool
-) -> None:
-    """One grid of outputs, or many: k steps, each of one operation or two. `cumulative` sums that are not in order are found one by one."""
-    how = planned.accumulator
+def entered(problem: Problem, planned: Program) -> tuple[Problem, Program]:
+    """The same with operands in float64, which has their numbers; accumulators and segments that are not known are refused."""
     segment = "a segment alone" * (bool(planned.begun) or planned.apart > 1)
-    check_served(how, segment if problem.scales is None else "scales of operands")
+    check_served(planned.accumulator, segment if problem.scales is None else "scales of operands")
     a, b = (
         widened(x, fmt, rule.daz)
         for x, fmt, rule in zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
     )
+    return replace(problem, a=a, b=b), _of_codes(planned)
+
+
+@lru_cache(maxsize=512)
+def _of_codes(planned: Program) -> Program:
+    """The program of operands in float64."""
+    return replace(planned, formats=(WIDE_ROSTER["float64"],) * 2, reading=(PLAIN,) * 2)
+
+
+def run(
+    problem: Problem, planned: Program, key: int, stream: int, results: Results, cumulative: bool, counting: bool
+) -> None:
+    """One grid of outputs, or many, of operands in float64: k steps, each of one operation or two. `cumulative` sums that are not in order are
+    found one by one."""
+    how, a, b = planned.accumulator, problem.a, problem.b
     columns = b.shape[-1]
     shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
-    if not (cumulative or problem.paired or (counting and a.ndim > 2)) and results.codes.size:
-        tally = ways.Tally(results.counts, results.extremes) if counting else None
-        done = _generated(problem, planned, a, b, tally)
-        if done is not None:
-            codes, flags = (x.reshape(results.codes.shape) for x in done[:2])
-            if planned.converts:
-                grid = _Grid(problem, planned, key, stream, codes.shape, False)
-                grid.flags = flags
-                _deliver(planned, grid, _Number(codes, codes), results)
-            else:
-                results.codes[...], results.flags[...] = codes, flags
-            return
     grid = _Grid(problem, planned, key, stream, shape, counting)
     total = grid.begun(problem.c)
     if not cumulative:
@@ -175,64 +174,6 @@ def run(
         flags, grid.steps[dots().RESULT] = grid.flags, 0
         _deliver(planned, grid, total, results._replace(codes=results.codes[k], flags=results.flags[k]))
         grid.flags = flags
-
-
-@dataclass(frozen=True, eq=False, kw_only=True)
-class _Double(ways.Settled):
-    """Sums in float64, rounded deterministically, of which none is tiny or overflows: by the CPU's operations, and what these lose."""
-
-    lowest: int = FLOAT64.mantissa_bits - 1074  # whose half units are normal
-    highest: int = 1022
-    most: int = 1022
-
-    @property
-    def carrier(self) -> type:
-        """What loops compute in."""
-        return np.float64
-
-    @property
-    def results(self) -> type | None:
-        """Values, which are codes."""
-        return np.float64
-
-    def numbers(self, planned: Program) -> Any:
-        """No step asks for any."""
-        return steps().Numbers()
-
-
-KNOWN = (ways.COMPENSATED | {"tree"}) - {"order"}
-"""Fields of accumulators that these loops know."""
-
-
-def way_of(planned: Program) -> _Double | None:
-    """The generated loop of a program's grids, if there is one."""
-    return _choose(planned) if elementwise.quick() and planned.length and wide_elements().HAS_FUSED else None
-
-
-@lru_cache(maxsize=512)
-def _choose(planned: Program) -> _Double | None:
-    how, stages = planned.accumulator, dots()
-    sites = [planned.sites[n] for n in (stages.RUNNING, stages.PRODUCT) if n in planned.sites]
-    roundings = {site.rule.rounding for site in sites}
-    alike = len(roundings) == 1 and all(x.format.spec == FLOAT64 and not x.rule.rounding.draws for x in sites)
-    if not alike or not ways.only(how, KNOWN):
-        return None
-    manner = steps().Manner("float64", sites[0].rule.rounding.name.lower(), wide=True)
-    operation = "pairwise" if how.tree else how.compensation or ("fma" if how.product is None else "mul_add")
-    return _Double(operation=operation, manner=manner, site=sites[0])
-
-
-def _generated(problem: Problem, planned: Program, a: Codes, b: Codes, tally: ways.Tally | None) -> stacks.Done | None:
-    """Grids of codes of float64 by a generated loop, if there is one and all numbers are finite, none tiny or huge."""
-    way = way_of(planned)
-    if way is None:
-        return None
-    of_codes = replace(planned, formats=(WIDE_ROSTER["float64"],) * 2, reading=(PLAIN,) * 2)
-    a, b = (x.reshape(-1, *x.shape[-2:]) for x in (a, b))
-    c = None if problem.c is None else widened(problem.c, planned.partials, planned.entry.daz)
-    start = None if c is None else c.view(np.float64).reshape(-1, a.shape[1], b.shape[2])
-    done = stacks.run(way, of_codes, a, b, start, ways.Place(0, 0, 0), ways.Random(0, 0), None, tally)
-    return done if done is None or not done.left else None
 
 
 def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, first: int, length: int) -> _Number:

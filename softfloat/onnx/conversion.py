@@ -88,7 +88,7 @@ def convert(
     ------
     As the rows of `softfloat.onnx.behaviours` say.
     """
-    fmt = check_format(to, "to")
+    fmt = check_format(to, "to", what="convert")
     row, colours = _behaviour(recipe, fmt)
     if fmt.name not in row.formats:
         raise ValueError(

@@ -39,7 +39,7 @@ AXIS = "axis"
 
 
 def _check_element(fmt: Any) -> Format:
-    found = check_format(fmt, "format")
+    found = check_format(fmt, "format", what="scaled training")
     if not (found.signed and found.zero):
         raise ValueError(f"format must be signed and have a zero, and {found} is not")
     return found

@@ -461,9 +461,9 @@ def test_functions_of_arrays_and_random_addresses() -> None:
 
 def test_other_doors_refuse_by_name() -> None:
     one = float64.one_code
-    with pytest.raises(ValueError, match=r"^element: this takes formats of at most 8"):
+    with pytest.raises(ValueError, match=r"^element: a block format takes formats of at most 8"):
         softfloat.BlockFormat("mine", element="float64", scale="float8_e8m0fnu", block=2)
-    with pytest.raises(ValueError, match=r"^scale: this takes formats of at most 8"):
+    with pytest.raises(ValueError, match=r"^scale: a block format takes formats of at most 8"):
         softfloat.BlockFormat("mine", element="float8_e4m3fn", scale=float64, block=2)
     codes = np.full((2, 2), one, np.uint64)
     for chip in ("V100", "A100", "L40S", "H100", "B200"):
@@ -471,7 +471,7 @@ def test_other_doors_refuse_by_name() -> None:
             ValueError, match=r"'float64' is a chain of fused multiply-adds .*accepted: fma\('float64'\)"
         ):
             tensor_core(chip, input="float64")
-        with pytest.raises(ValueError, match=r"^output: this takes formats of at most 8"):
+        with pytest.raises(ValueError, match=r"^output: tensor_core takes formats of at most 8"):
             tensor_core(chip, output="float64")
     for unit in (tensor_core("H100"), amp("half"), vdpbf16ps()):
         with pytest.raises(ValueError, match=r"^fmt must be '(b?)float16' for .*, got 'float64'"):

@@ -1,4 +1,4 @@
-"""Grids of sums in float64 by the loops that are generated, against sums one operation after another by integers."""
+"""Sums in float64 by the loops that are generated, in grids and of few outputs, against sums one operation after another by integers."""
 
 from __future__ import annotations
 
@@ -10,17 +10,23 @@ import pytest
 from faster import SERVED, both, same, same_counts
 
 from softfloat import Accumulator, Format, bits, float64
-from softfloat.accumulators import compensated, fma, mul_add, pairwise
+from softfloat.accumulators import chunked, compensated, exact, fma, mul_add, pairwise
 from softfloat.engine import wide_sums
 
 MODES = (
     "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "toward_zero", "toward_positive", "toward_negative", "to_odd",
 )  # fmt: skip
+DRAWS: list[dict[str, Any]] = [
+    {"rounding": "stochastic", "seed": 7, "sr_bits": 52},
+    {"rounding": "stochastic", "seed": 7, "sr_bits": 4},
+    {"rounding": "up_or_down", "seed": 7},
+]
 HOW = [
     fma(float64),
     mul_add(float64),
     pairwise(float64),
     *(compensated(float64, method) for method in ("kahan", "neumaier", "two_term")),
+    exact(float64),
 ]
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -59,6 +65,86 @@ def test_same_bits_flags_and_counts(how: Accumulator, rounding: str, monkeypatch
         same(both(monkeypatch, partial(bits.sum, a, float64, how, -1, **given)))
 
 
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("drawn", DRAWS, ids=str)
+@pytest.mark.parametrize("how", HOW, ids=repr)
+def test_drawn_roundings_have_the_same_bits(
+    how: Accumulator, drawn: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of four random bits many meet a fraction of as many exactly, which the first sixteen leave open."""
+    for seed, (shape, scale) in enumerate(SHAPES):
+        a, b, c = operands(shape, scale, seed)
+        for start in (None, c):
+            product = partial(bits.matmul, a, b, float64, how, start, stream=seed, **drawn)
+            same(both(monkeypatch, product))
+            if len(shape) == 3:
+                same_counts(both(monkeypatch, partial(product, count=True)))
+
+
+@pytest.mark.parametrize("how", [fma(float64), mul_add(float64), pairwise(float64)], ids=repr)
+def test_random_bits_after_the_first_sixteen_decide(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
+    random = np.random.default_rng(5)
+    a, b = (random.standard_normal(shape).view(np.uint64) for shape in ((96, 128), (128, 96)))
+    found = both(monkeypatch, partial(bits.matmul, a, b, float64, how, rounding="stochastic", seed=1, sr_bits=52))
+    same(found)
+    fewer, _ = bits.matmul(a, b, float64, how, rounding="stochastic", seed=1, sr_bits=16)
+    assert (fewer != found[0][0]).any()
+
+
+LINES = {"one": 1, "few": 5, "many": 150}
+JOINED = [chunked(7, float64, float64), fma(float64).replace(name="chains", chains=3)]
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize("outputs", LINES.values(), ids=LINES)
+@pytest.mark.parametrize("given", [{}, {"rounding": "toward_negative"}, *DRAWS[1:]], ids=str)
+@pytest.mark.parametrize("how", [*HOW, *JOINED], ids=repr)
+def test_outputs_in_a_line(
+    how: Accumulator, given: dict[str, Any], outputs: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each with operands of its own, or with one for all; sums so far; counts; infinity and 2^-1060 in some of them."""
+    a, b, c = operands((outputs + 2, 40, outputs + 2), 1.0, outputs)
+    a, b, start = a[:outputs], b.T[:outputs].copy(), c[0, :outputs]
+    plain, odd = (a, b), (a.copy(), b.copy())
+    odd[0].view(np.float64)[0, 3], odd[1].view(np.float64)[-1, 30] = np.inf, 2.0**-1060
+    for x, y in (plain, odd):
+        for begins in (None, start):
+            same(both(monkeypatch, partial(bits.vecdot, x, y, float64, how, begins, **given)))
+        same(both(monkeypatch, partial(bits.matmul, x, y[0], float64, how, **given)))
+        if how != exact(float64):
+            same(both(monkeypatch, partial(bits.cumsum, x, float64, how, 1, **given)))
+    same_counts(both(monkeypatch, partial(bits.vecdot, *plain, float64, how, start, count=True, **given)))
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "to_odd"])
+def test_few_long_sums_in_pairs(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole subtrees side by side, and what is left."""
+    a, b, c = operands((3, 23000, 3), 1.0, 12)
+    given: dict[str, Any] = {"rounding": rounding}
+    product = partial(bits.vecdot, a, b.T.copy(), float64, pairwise(float64), c[0], **given)
+    same(both(monkeypatch, product))
+    same_counts(both(monkeypatch, partial(product, count=True)))
+    same(both(monkeypatch, partial(bits.sum, a, float64, pairwise(float64), 1, **given)))
+
+
+@pytest.mark.parametrize("rounding", MODES)
+def test_exact_sums_of_several_parts(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """What is left when large products cancel, in the second and third part; ties that a last bit decides; sums that no three numbers hold."""
+    random = np.random.default_rng(11)
+    for spread in (0, 30, 60, 100, 200):
+        a = random.standard_normal((20, 30)) * 2.0 ** random.integers(-spread, spread + 1, (20, 30))
+        b = random.standard_normal((30, 9))
+        a[:, 15:], b[15:] = -a[:, :15], b[:15]
+        a[10:, 29] *= 1 + 2.0**-52
+        a[15:, 14], b[14] = 2.0 ** random.integers(-160, -50, 5), 1.0
+        b[:, 4], b[15:, 4] = 1.0, 0.0
+        a[:3, :3] = [[1, 2.0**-53, 2.0**-140], [1, 2.0**-53, -(2.0**-140)], [-1, -(2.0**-53), 0]]
+        a[:3, 3:15] = 0.0
+        x, y = a.view(np.uint64), b.view(np.uint64)
+        same(both(monkeypatch, partial(bits.matmul, x, y, float64, exact(float64), rounding=rounding)))
+        same(both(monkeypatch, partial(bits.matmul, x, y[:, 4], float64, exact(float64), rounding=rounding)))
+
+
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_numbers_beyond_what_loops_serve(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """In operands, or in what sums begin with; in all products of a batch, or in one."""
@@ -91,7 +177,7 @@ def test_operands_and_outputs_of_other_formats(monkeypatch: pytest.MonkeyPatch) 
 
 @SERVED
 def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    """And no integers are asked: of one product, whatever its size, and of many."""
+    """And no integers are asked: of one product, whatever its size, of many, and of few outputs."""
 
     def refused(*_: Any) -> None:
         raise AssertionError("a sum was done one operation after another")
@@ -99,7 +185,8 @@ def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wide_sums, "_sum", refused)
     random = np.random.default_rng(1)
     for how in HOW:
-        for rounding in MODES:
-            for shape in ((3, 4), (60, 70), (2, 5, 6)):
+        for given in (*({"rounding": mode} for mode in MODES), *DRAWS[1 : 3 if how.block == 1 else 0]):
+            for shape in ((3, 4), (60, 70), *[(2, 5, 6)] * (how.compensation is None or "seed" not in given)):
                 a = random.standard_normal(shape).view(np.uint64)
-                bits.matmul(a, a.swapaxes(-1, -2).copy(), float64, how, rounding=rounding)
+                bits.matmul(a, a.swapaxes(-1, -2).copy(), float64, how, **given)
+            bits.vecdot(a[0], a[0], float64, how, **given)

@@ -15,6 +15,7 @@ torch = pytest.importorskip("torch")
 
 import softfloat  # noqa: E402 -- after the skip
 from softfloat import Environment, Flags, bits, reference  # noqa: E402
+from softfloat.accumulators import exact, fma, pairwise, tensor_core  # noqa: E402
 from softfloat.torch import emulate  # noqa: E402
 from softfloat.torch.operators import tables  # noqa: E402
 from softfloat.torch.operators.plans import inside, planned  # noqa: E402
@@ -506,3 +507,32 @@ def test_all_that_pytorch_computes_goes_through_one_rule() -> None:
                 plan = planned(getattr(packet, overload))
                 stable = getattr(plan, "keywords", {}).get("stable", plan)
                 assert getattr(stable, "func", None) is inside, (name, overload)
+
+
+@pytest.mark.parametrize("fmt", [softfloat.float64, softfloat.Format("e11m40", 11, 40)], ids=str)
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16])
+def test_wide_formats_sum_halves_and_hold_no_tensors(fmt: softfloat.Format, dtype: torch.dtype) -> None:
+    """Bits of products under accumulators of wide formats; tensors of float64 stay PyTorch's; who is asked to make them a wide format says no."""
+    torch.manual_seed(0)
+    a, b = (torch.randn(5, 70) * 9).to(dtype), torch.randn(70, 4).to(dtype)
+    name = str(dtype).removeprefix("torch.")
+    codes = [x.view(torch.uint16).numpy() for x in (a, b)]
+    for how in (fma(fmt), exact(fmt), pairwise(fmt)):
+        for given in ({}, {"rounding": "stochastic", "seed": 4}):
+            environment = Environment(**given)
+            with emulate(environment, matmul=how):
+                found, alone = a @ b, a.double() @ b.double()
+            expected, flags = bits.matmul(*codes, name, how, out_format=name, flags="any", **given)
+            assert (found.view(torch.uint16).numpy() == expected).all()
+            assert environment.status.flags == flags
+            assert torch.equal(alone, a.double() @ b.double())
+    with pytest.raises(
+        ValueError, match=r"^format: gradient_statistics takes formats of at most 8.*accepted: a narrower"
+    ):
+        softfloat.torch.gradient_statistics([a], format=fmt)
+    with pytest.raises(ValueError, match=r"^element: a block format takes formats of at most 8.*accepted: a narrower"):
+        softfloat.BlockFormat("mine", element=fmt, scale="float8_e8m0fnu", block=32)
+    with pytest.raises((ValueError, TypeError), match=r"^quantize must be "):
+        emulate(quantize=fmt)  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"fmt must be 'float16' for tensor_core.*got"):
+        bits.matmul(np.ones((2, 4), np.uint64), np.ones((4, 2), np.uint64), fmt, tensor_core("H100"))

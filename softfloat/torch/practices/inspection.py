@@ -494,7 +494,7 @@ def gradient_statistics(
     >>> found.below_smallest, found.exponents[[0, -1]].tolist()
     (0.0, [-24, 2])
     """
-    fmt, factor = check_format(format), check_factor(scale)
+    fmt, factor = check_format(format, "format", what="gradient_statistics"), check_factor(scale)
     parts = {name: _counted(list(tensors), fmt, factor) for name, tensors in _named(gradients)}
     whole = _united([GradientStatistics(fmt, factor, 0, 0, *_distinct([], [])), *parts.values()])
     return GradientStatistics(fmt, factor, whole.zeros, whole.nonfinite, whole.magnitudes, whole.multiplicities, parts)
