@@ -17,7 +17,7 @@ from softfloat.engine.draws import NO_BITS, check_block, draw, refuse_random_bit
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.engine.parameters import FLOAT32, check_reach, rule_for, values
 from softfloat.engine.results import finished, flag_bytes, outputs
-from softfloat.engine.threads import share
+from softfloat.engine.threads import SMALLEST_SHARE, share
 from softfloat.environments import Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.frozen import hash_kept
@@ -146,7 +146,7 @@ def served(numbers: NumberSet, settings: Settings) -> bool:
 
 
 Ready = Callable[[Codes, Codes, int], int]
-"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and not `out` where anything is drawn."""
+"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and lies elsewhere than `out` where bits are drawn."""
 
 
 def viewed(x: Codes) -> Codes:
@@ -156,24 +156,36 @@ def viewed(x: Codes) -> Codes:
 
 @lru_cache(maxsize=512)
 def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready | None:
-    """What rounds few numbers, everything but arrays settled; None where there is more to settle."""
+    """What rounds numbers, everything but arrays settled; None where there is more to settle."""
     if not served(numbers, settings):
         return None
     narrow = single and numbers.fits_single
     if not settings.rounding.draws:
         loop = values().rounding_values(single, narrow, False)
         known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
-        return lambda x, out, stream: int(loop(viewed(x), viewed(out), NO_CODES, known))
+        return _shared(lambda x, out, stream, start: int(loop(x, out, NO_CODES, known)))
     if settings.generator != "philox4x32" or settings.seed is None:
         return None
     address = draw(settings, None, 0, ())
     drawing = values().rounding_drawn_values(single, narrow, False)
     rest = lattice(numbers, rule_for(settings, numbers.kind, True, address.width), single), address.key
+    return _shared(
+        lambda x, out, stream, start: int(
+            drawing(x, out, NO_CODES, *rest, np.uint64(stream), start, NO_BITS, address.width)
+        )
+    )
 
-    def ready_drawn(x: Codes, out: Codes, stream: int) -> int:
-        return int(drawing(viewed(x), viewed(out), NO_CODES, *rest, np.uint64(stream), 0, NO_BITS, address.width))
 
-    return ready_drawn
+def _shared(loop: Callable[[Codes, Codes, int, int], int]) -> Ready:
+    """A loop whose work threads share where there is enough of it."""
+
+    def ready(x: Codes, out: Codes, stream: int) -> int:
+        flat, made = viewed(x), viewed(out)
+        if x.size < 2 * SMALLEST_SHARE:
+            return loop(flat, made, stream, 0)
+        return share(x.size, lambda start, stop: loop(flat[start:stop], made[start:stop], stream, start))
+
+    return ready
 
 
 def rounded_values(
