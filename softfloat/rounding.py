@@ -19,14 +19,7 @@ from softfloat import bits, engine
 from softfloat.checks import check_choice, check_real, check_switch, is_integer, nearest
 from softfloat.engine import NumberSet, ready_values, rounded_values
 from softfloat.engine.calls import flat
-from softfloat.environments import (
-    OWN_ROWS,
-    Overflow,
-    Rounding,
-    Settings,
-    current_environment,
-    evaluate_as,
-)
+from softfloat.environments import OWN_ROWS, Overflow, Rounding, Settings, current_environment, evaluate_as
 from softfloat.formats import ROSTER, Format, check_format, float16
 from softfloat.positions import Position, as_position
 
