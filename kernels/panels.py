@@ -6,6 +6,8 @@ bit, the bits without it, the first NaN among these, the code of a lone NaN or -
 
 from functools import cache
 
+import numpy as np
+
 from . import jit
 from .carrier import source_of
 from .jit import kernel
@@ -31,7 +33,7 @@ def all_of(flags):
     """Flags OR-ed together."""
     seen = 0
     for i in range(flags.size):
-        seen |= flags[i]
+        seen |= np.int64(flags[i])
     return seen
 
 

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -242,6 +245,28 @@ def test_sums_of_other_accumulators(how: Any) -> None:
     np.testing.assert_array_equal(found.lu.codes, codes)
     with softfloat.environment(accumulator=how):
         np.testing.assert_array_equal(linalg.lu(a, block=block, pivot="none").lu.codes, codes)
+
+
+PROGRAM = """
+import numpy as np
+import softfloat
+from softfloat import linalg
+a = softfloat.array(np.random.default_rng(0).standard_normal((5, 5)), "float16")
+found = linalg.lu(a)
+print(found.lu.codes.tolist(), found.flags, found.solve(a[0]).codes.tolist())
+print(np.linalg.qr(a).R.codes.tolist(), np.linalg.cholesky(a @ a.T).codes.tolist())
+"""
+
+
+def test_plain_python_has_the_same_codes() -> None:
+    found = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
+        found.append(run.stdout)
+    assert found[0] == found[1] != ""
 
 
 def test_stochastic_factors_are_fixed_by_the_seed() -> None:
