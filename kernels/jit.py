@@ -93,7 +93,8 @@ def compiled(function: Callable) -> Callable:
 
         def interpreted(*arguments: object) -> object:
             with np.errstate(all="ignore"):
-                return function(*arguments)
+                found = function(*arguments)
+            return found.item() if isinstance(found, np.generic) else found  # as compiled code gives Python's numbers
 
         return interpreted
 

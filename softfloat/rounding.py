@@ -18,14 +18,8 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.checks import check_choice, check_real, check_switch, is_integer, nearest
 from softfloat.engine import NumberSet, ready_values, rounded_values
-from softfloat.environments import (
-    OWN_ROWS,
-    Overflow,
-    Rounding,
-    Settings,
-    current_environment,
-    evaluate_as,
-)
+from softfloat.engine.calls import flat
+from softfloat.environments import OWN_ROWS, Overflow, Rounding, Settings, current_environment, evaluate_as
 from softfloat.formats import ROSTER, Format, check_format, float16
 from softfloat.positions import Position, as_position
 
@@ -33,10 +27,9 @@ __all__ = ["as_floats", "number_set", "round"]
 
 CARRIER_P, CARRIER_EMIN, CARRIER_EMAX = 53, -1022, 1023
 SINGLE_P, SINGLE_EMIN, SINGLE_EMAX = 24, -126, 127
+FLOATS = {np.dtype(np.float64), np.dtype(np.float32)}
 EXACT = 1 << 53
 """Integers up to which are float64."""
-SMALL = 1 << 17
-"""Numbers that are too many for one thread."""
 CALL = ("stream", "position", "random_bits")
 OPTIONS = (*(name for name in OWN_ROWS if name not in ("replica", "replica_identical", "converts_subnormals")), *CALL)
 PLACED = {"position", "random_bits"}
@@ -117,20 +110,20 @@ def round(
     """
     env = current_environment()
     array, scalar = as_floats(x)
-    if out is flip is None and array.size < SMALL and not env.traps and PLACED.isdisjoint(options):
+    if flip is None and not env.traps and PLACED.isdisjoint(options):
         given = tuple([(name, value, type(value)) for name, value in options.items() if name != "stream"])
         try:
             way = _settled(fmt, rounding, subnormals, range, saturate, seed, env.settings, array.dtype, given)
         except TypeError:  # of no kind that is kept, or refused: then again, saying why
             way = None
-        if way is not None and env.position is None and array.flags.c_contiguous:
-            ready, dtype = way
+        if way is not None and env.position is None and array.flags.c_contiguous and _serves(out, array, way[1]):
             stream = engine.check_stream(options["stream"]) if "stream" in options else None if seed is None else 0
-            flat, made = array.reshape(-1).view(), np.empty(array.shape, dtype)
-            flat.flags.writeable = False
+            made = np.empty(array.shape, way[1]) if out is None else out
             taken = env.streams.take()
-            env.status.add(ready(flat, made.reshape(-1), taken if stream is None else stream))
-            return float(made) if scalar else made if isinstance(x, np.ndarray) else made[()]
+            env.status.add(way[0](flat(array), made.reshape(-1), taken if stream is None else stream))
+            if out is not None or isinstance(x, np.ndarray):
+                return made
+            return float(made) if scalar else made[()]
     single = array.dtype == np.float32
     numbers = number_set(fmt, subnormals, range, single)
     settings = _settings(numbers, rounding, saturate, seed, env.settings, single, options)
@@ -146,6 +139,14 @@ def round(
     if out is None:
         return float(result) if scalar else np.asarray(result) if isinstance(x, np.ndarray) else result
     return result
+
+
+def _serves(out: Any, x: np.ndarray[Any, Any], dtype: np.dtype[Any]) -> bool:
+    """Whether results are new, or go to an array of their own that needs no look."""
+    if out is None:
+        return True
+    plain = type(out) is np.ndarray and out.dtype == dtype and out.shape == x.shape and out.flags.carray
+    return plain and not np.may_share_memory(out, x)
 
 
 @lru_cache(maxsize=512)
@@ -274,7 +275,7 @@ def _exponents(fmt: tuple[Any, ...] | list[Any]) -> tuple[int, int, int]:
 
 def as_floats(x: Any) -> tuple[np.ndarray[Any, Any], bool]:
     """Numbers as float64, or as they are if they are float32; and whether they are one of Python's."""
-    if type(x) is np.ndarray and x.dtype in (np.float64, np.float32) and x.dtype.isnative:
+    if type(x) is np.ndarray and x.dtype in FLOATS:
         return x, False
     if type(x) is float:
         return np.array(x), True

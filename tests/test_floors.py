@@ -51,7 +51,7 @@ INSIDE = {
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "
-    "four_over_six hadamard rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
+    "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "exact_units sums.noise sums.scalars | counted_units paired sums.arithmetics | sums.loop | "
     "entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
@@ -59,7 +59,7 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws programs | elementwise generated inlined known native | "
-    "folds options transforms values ways | apart tiling unit_ways wide_ways | entire trees | units | lines plain scaled_segments | described "
+    "folds options panels transforms values ways | apart tiling unit_ways wide_ways | entire trees | units | lines plain scaled_segments | described "
     "segments stacks | block_units joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",

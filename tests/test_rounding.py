@@ -280,13 +280,16 @@ def test_random_numbers_are_those_of_codes() -> None:
 
 @pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
 def test_settled_calls_have_the_bits_and_flags_of_others(mode: str) -> None:
-    """Arrays that one thread rounds are settled beforehand, unless `out` is named."""
-    x = np.random.default_rng(5).normal(size=70_000)
-    with softfloat.environment(rounding=mode, seed=3) as settled:
-        found = softfloat.round(x, "float16")
-    with softfloat.environment(rounding=mode, seed=3) as other:
-        expected = softfloat.round(x, "float16", out=np.empty_like(x))
-    assert np.array_equal(found, expected)
+    """Settled beforehand unless results go where the operands are; also of sizes that threads share."""
+    for size in (70_000, (1 << 18) + 5):
+        x = np.random.default_rng(5).normal(size=size)
+        with softfloat.environment(rounding=mode, seed=3) as settled:
+            found, out = softfloat.round(x, "float16"), np.empty_like(x)
+            assert softfloat.round(x, "float16", out=out, seed=3) is out
+        with softfloat.environment(rounding=mode, seed=3) as other:
+            expected = softfloat.round(x, "float16", out=x)
+        assert np.array_equal(found, expected)
+        assert np.array_equal(out, expected)
     assert settled.status.flags == other.status.flags
 
 

@@ -17,11 +17,14 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, Options, Uses, idle_in, settings_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, choosing, loops, numbers
+from softfloat.engine.threads import SMALLEST_SHARE
 from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, FormatSpec, Rule, policy_for
 
-SMALL = (1 << 12) - 1  # elements up to which a call goes straight to its loop; more are worth the look for a faster one
+SMALL = (
+    2 * SMALLEST_SHARE - 1
+)  # elements that one thread does, as many as there may be: a call goes straight to its loop
 
 Brief = tuple[Settings, bool, int]
 """Settings with overrides, whether each element has flags of its own, the number of the stream."""

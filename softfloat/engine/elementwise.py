@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
 from fractions import Fraction
 from functools import lru_cache, partial
 from typing import Any, NamedTuple
@@ -81,8 +80,7 @@ def goes_wide(operation: str, source: FormatSpec, fmt: FormatSpec) -> bool:
     return spec.is_wide(fmt) or (spec.is_wide(source) and not read)
 
 
-@dataclass(frozen=True)
-class Job:
+class Job(NamedTuple):
     """One elementwise operation, checked, flat and with its outputs: what the ways to run it choose from."""
 
     operation: str
@@ -358,7 +356,7 @@ def _left(job: Job, places: Codes) -> int:
     rule, drawn = job.rule, job.drawn
     if drawn is not None:
         rule, drawn = rule._replace(handed_bits=True), Draw(0, 0, drawn.width, bits_at(drawn, places))
-    some = replace(job, operands=operands, codes=codes, raises=flags, rule=rule, drawn=drawn)
+    some = job._replace(operands=operands, codes=codes, raises=flags, rule=rule, drawn=drawn)
     seen = _plain_work(some)(0, places.size)
     job.codes[places] = codes
     if job.each:
@@ -441,7 +439,7 @@ def prepared(
     drawn = settings.rounding.draws
     if drawn and (settings.generator != "philox4x32" or settings.seed is None):
         return None
-    read = source or fmt.spec
+    fast, read = fast and quick(), source or fmt.spec
     rule = rule_for(settings, fmt, operation == "convert", settings.random_width if drawn else 52)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
     count = loops().OPERATIONS[operation][1]
@@ -450,10 +448,16 @@ def prepared(
     over = _over_blocks(job) if fast else None
 
     def ready(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
-        if over is not None and codes.size >= WORTH_BLOCKS and not in_place:
-            own = Draw(int(address.key), stream, address.width, NO_BITS)
-            this = replace(job, operands=[a, b, c][:count], codes=codes, raises=flags, drawn=own if drawn else None)
-            return over._replace(drawn=own).run(this, 0, codes.size)
+        if fast and codes.size >= WORTH_BLOCKS:
+            own = Draw(int(address.key), stream, address.width, NO_BITS) if drawn else None
+            made = np.empty_like(codes) if in_place else codes
+            this = job._replace(operands=[a, b, c][:count], codes=made, raises=flags, drawn=own)
+            work = pairs_work(this) if _has_pairs(this) else over and over._replace(drawn=own or over.drawn).work(this)
+            if work is not None:
+                seen = work(0, codes.size)
+                if in_place:
+                    codes[:] = made
+                return seen
         tail = (address.key, np.uint64(stream), 0, NO_BITS, address.width) if addressed else ()
         return run(a, b, c, codes, flags, *tail)
 

@@ -13,11 +13,11 @@ import numpy as np
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.draws import NO_BITS, check_block, draw, refuse_random_bits
+from softfloat.engine.draws import NO_BITS, Draw, check_block, draw, refuse_random_bits
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.engine.parameters import FLOAT32, check_reach, rule_for, values
 from softfloat.engine.results import finished, flag_bytes, outputs
-from softfloat.engine.threads import share
+from softfloat.engine.threads import SMALLEST_SHARE, share
 from softfloat.environments import Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.frozen import hash_kept
@@ -146,7 +146,7 @@ def served(numbers: NumberSet, settings: Settings) -> bool:
 
 
 Ready = Callable[[Codes, Codes, int], int]
-"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and not `out` where anything is drawn."""
+"""ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and lies elsewhere than `out` where bits are drawn."""
 
 
 def viewed(x: Codes) -> Codes:
@@ -156,24 +156,35 @@ def viewed(x: Codes) -> Codes:
 
 @lru_cache(maxsize=512)
 def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready | None:
-    """What rounds few numbers, everything but arrays settled; None where there is more to settle."""
+    """What rounds numbers, everything but arrays settled; None where there is more to settle."""
     if not served(numbers, settings):
         return None
-    narrow = single and numbers.fits_single
-    if not settings.rounding.draws:
-        loop = values().rounding_values(single, narrow, False)
-        known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
-        return lambda x, out, stream: int(loop(viewed(x), viewed(out), NO_CODES, known))
-    if settings.generator != "philox4x32" or settings.seed is None:
+    draws = settings.rounding.draws
+    if draws and (settings.generator != "philox4x32" or settings.seed is None):
         return None
-    address = draw(settings, None, 0, ())
-    drawing = values().rounding_drawn_values(single, narrow, False)
-    rest = lattice(numbers, rule_for(settings, numbers.kind, True, address.width), single), address.key
+    address = draw(settings, None, 0, ()) if draws else None
+    loop, known = _loop(numbers, settings, single, single and numbers.fits_single, False, address)
 
-    def ready_drawn(x: Codes, out: Codes, stream: int) -> int:
-        return int(drawing(viewed(x), viewed(out), NO_CODES, *rest, np.uint64(stream), 0, NO_BITS, address.width))
+    def some(x: Codes, out: Codes, stream: int, start: int) -> int:
+        random = () if address is None else (address.key, np.uint64(stream), start, NO_BITS, address.width)
+        return int(loop(x, out, NO_CODES, known, *random))
 
-    return ready_drawn
+    def ready(x: Codes, out: Codes, stream: int) -> int:
+        flat, made = viewed(x), viewed(out)
+        if x.size < 2 * SMALLEST_SHARE:
+            return some(flat, made, stream, 0)
+        return share(x.size, lambda start, stop: some(flat[start:stop], made[start:stop], stream, start))
+
+    return ready
+
+
+def _loop(
+    numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
+) -> tuple[Callable[..., int], Codes]:
+    """The loop from float32 (`single`) or float64 to the same (`narrow`), and what it knows of numbers."""
+    make = values().rounding_values if drawn is None else values().rounding_drawn_values
+    random = () if drawn is None else (drawn.width, bool(drawn.handed.size))
+    return make(single, narrow, each), lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
 
 
 def rounded_values(
@@ -198,29 +209,19 @@ def rounded_values(
     flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
     flat.flags.writeable = False
     single, narrow = x.dtype == np.float32, dtype == np.float32
-    flat, made = viewed(flat), viewed(result.flat)
-
-    if not draws:
+    flat, made, drawn = viewed(flat), viewed(result.flat), None
+    if draws:
+        drawn = draw(settings, random_bits, stream, x.shape, position)
+    else:
         refuse_random_bits(settings, random_bits)
-        known = lattice(numbers, rule_for(settings, numbers.kind, True), single)
-        loop = values().rounding_values(single, narrow, each)
+    loop, known = _loop(numbers, settings, single, narrow, each, drawn)
 
-        def work(start: int, stop: int) -> int:
-            span = slice(start, stop)
-            return int(loop(flat[span], made[span], raises[span], known))
-
-        return finished(result, raised, share(flat.size, work))
-
-    drawn = draw(settings, random_bits, stream, x.shape, position)
-    rule = rule_for(settings, numbers.kind, True, drawn.width, bool(drawn.handed.size))
-    known, drawing = lattice(numbers, rule, single), values().rounding_drawn_values(single, narrow, each)
-
-    def drawn_work(start: int, stop: int) -> int:
+    def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        address = drawn.address(start, stop)
-        return int(drawing(flat[span], made[span], raises[span], known, *address))
+        address = () if drawn is None else drawn.address(start, stop)
+        return int(loop(flat[span], made[span], raises[span], known, *address))
 
-    return finished(result, raised, share(flat.size, drawn.cut(drawn_work)))
+    return finished(result, raised, share(flat.size, work if drawn is None else drawn.cut(work)))
 
 
 def _by_codes(

@@ -128,13 +128,7 @@ def euler(seed: int, quick: bool) -> Iterator[Claim]:
         for n, found, published in zip(chosen, _euler(fmt, ftz, chosen), EULER[name].split(), strict=False):
             whole = f"{abs((1 - 1 / n) ** n - np.exp(-1.0)) * 1e-2:.6e}"
             yield _claim(
-                SIMULATING,
-                "e",
-                f"Euler's method, {n} steps, {name}: error",
-                published,
-                whole,
-                f"{found:.6e}",
-                note,
+                SIMULATING, "e", f"Euler's method, {n} steps, {name}: error", published, whole, f"{found:.6e}", note
             )
             note = ""
 
@@ -402,11 +396,7 @@ STAGES = (
 
 
 def reproduce(
-    seed: int = 0,
-    progress: Progress | None = None,
-    told: Callable[[Claim], None] | None = None,
-    *,
-    quick: bool = False,
+    seed: int = 0, progress: Progress | None = None, told: Callable[[Claim], None] | None = None, *, quick: bool = False
 ) -> Claims:
     """As `softfloat.experiments.reproduce`; quickly means fewer and smaller numbers of each table."""
     lasting = [stage.quickly if quick else stage.tenths for stage in STAGES]

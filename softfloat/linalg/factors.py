@@ -41,14 +41,18 @@ def substituted(t: Codes, b: Codes, steps: Steps, lower: bool, unit: bool = Fals
 def _substitute(minus: Codes, t: Codes, x: Codes, steps: Steps, unit: bool) -> None:
     """The same in place, with -T at hand."""
     n = len(x)
+    if steps.panels and steps.whole(n, x.shape[1]):
+        steps.env.status.add(steps.panels.substitute(t, x, unit))
+        return
     if steps.whole(n, x.shape[1]):
         for i in range(n):
+            here, below = slice(i, i + 1), slice(i + 1, n)
             if i and not steps.single:
-                x[i : i + 1] = steps.added(x[i : i + 1], minus[i : i + 1, :i], x[:i])
+                x[here] = steps.added(x[here], minus[here, :i], x[:i])
             if not unit:
                 x[i] = steps.divided(x[i], t[i, i])
             if steps.single and i + 1 < n:
-                x[i + 1 :] = steps.outer_added(x[i + 1 :], minus[i + 1 :, i], x[i])
+                x[below] = steps.outer_added(x[below], minus[below, here], x[here])
         return
     width = steps.width(n)
     for low in range(0, n, width):
@@ -221,12 +225,9 @@ def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumu
     a = check_matrix(a, name)
     check_choice("pivot", pivot, ("partial", "none", "complete"))
     steps = Steps(a, name, block, accumulator)
-    codes, columns = a.codes.copy(), np.arange(a.shape[1])
+    codes = a.codes.copy()
     with Raised() as raised:
-        if pivot == "complete":
-            rows, columns = _completely(codes, steps)
-        else:
-            rows = factor(codes, steps, pivot == "partial")
+        rows, columns = factor(codes, steps, pivot)
     factors = wrapped(codes, a.format)
     return LU(factors, rows, columns, _growth(a, factors), raised.flags)
 
@@ -237,96 +238,80 @@ def _growth(a: SoftArray, factors: SoftArray) -> float:
         return float(top / np.max(np.abs(a.values), initial=0.0)) if a.size else 1.0
 
 
-def factor(a: Codes, steps: Steps, pivoting: bool) -> Places:
-    """LU in place; the row of `a` that each now is."""
+def factor(a: Codes, steps: Steps, pivot: str = "partial") -> tuple[Places, Places]:
+    """LU in place; the row and the column of `a` that each now is."""
     m, n = a.shape
+    rows, columns, width = np.arange(m), np.arange(n), steps.width(n)
+    if steps.panels and steps.whole(n) and pivot != "complete":
+        rows, _, raised = steps.panels.factor(a, pivot == "partial")
+        steps.env.status.add(raised)
+        return rows, columns
+    if pivot == "complete" or (steps.single and steps.whole(n)):
+        return _one_by_one(a, steps, pivot)
     if steps.whole(n):
-        return (_one_by_one if steps.single else _sum_by_sum)(a, steps, pivoting)
-    order = np.arange(m)
-    width = steps.width(n)
+        _sum_by_sum(a, steps, pivot, rows)
+        return rows, columns
     for low in range(0, min(m, n), width):
         high = min(low + width, n)
         here = slice(low, high)
         panel = np.array(a[low:, here])
-        moved = factor(panel, steps, pivoting)
-        if pivoting:
+        moved, _ = factor(panel, steps, pivot)
+        if pivot == "partial":
             a[low:] = a[low:][moved]
-            order[low:] = order[low:][moved]
+            rows[low:] = rows[low:][moved]
         a[low:, here] = panel
         if high < n:
             done = a[here, high:]
             _substitute(steps.negated(panel[: len(done)]), panel, done, steps, True)
             if high < m:
                 a[high:, high:] = steps.added(a[high:, high:], steps.negated(panel[high - low :]), done)
-    return order
+    return rows, columns
 
 
-def _exchanged(rows: Codes, order: Places, k: int, steps: Steps, column: Codes) -> None:
-    """The row with the greatest of a column's elements brought to place k; in `rows`, rows lie along the last axis."""
-    found = k + int(np.argmax(steps.magnitudes(column)))
-    if found != k:
-        rows[:, [k, found]] = rows[:, [found, k]]
-        order[[k, found]] = order[[found, k]]
+def _exchange(lines: Codes, order: Places, k: int, other: int) -> None:
+    """Two lines along the first axis, and their places in the order."""
+    if other != k:
+        lines[[k, other]], order[[k, other]] = lines[[other, k]], order[[other, k]]
 
 
 def _scaled(below: Codes, pivot: Any, steps: Steps) -> Codes:
     """A column divided by its pivot; zeros over zero stay zeros, as there is nothing to eliminate."""
-    if not steps.magnitudes(np.append(below, pivot)).any():
+    if steps.zero(pivot) and not steps.magnitudes(below).any():
         return below
     return steps.divided(below, pivot)
 
 
-def _one_by_one(a: Codes, steps: Steps, pivoting: bool) -> Places:
-    """Few columns: after each pivot, one product more in every element to its right. Columns lie in rows meanwhile."""
-    columns, order = np.ascontiguousarray(a.T), np.arange(len(a))
-    n, m = columns.shape
-    for k in range(min(m, n)):
-        if pivoting:
-            _exchanged(columns, order, k, steps, columns[k, k:])
-        if k + 1 == m:
-            break
-        columns[k, k + 1 :] = _scaled(columns[k, k + 1 :], columns[k, k], steps)
-        if k + 1 < n:
-            factors = steps.negated(columns[k, k + 1 :])
-            rest = columns[k + 1 :, k + 1 :]
-            rest[...] = steps.outer_added(rest.T, factors, columns[k + 1 :, k]).T
-    a[...] = columns.T
-    return order
+def _one_by_one(a: Codes, steps: Steps, pivot: str) -> tuple[Places, Places]:
+    """After each pivot, one product more in every element to its right. Columns lie in rows meanwhile."""
+    lines, rows, columns = np.ascontiguousarray(a.T), np.arange(len(a)), np.arange(a.shape[1])
+    for k in range(min(a.shape)):
+        if pivot != "none":
+            left = lines[k:, k:] if pivot == "complete" else lines[k : k + 1, k:]
+            i, j = divmod(int(np.argmax(steps.magnitudes(left.T))), len(left))
+            _exchange(lines.T, rows, k, k + i)
+            _exchange(lines, columns, k, k + j)
+        below, rest = lines[k, k + 1 :], lines[k + 1 :, k + 1 :]
+        if below.size:
+            below[:] = _scaled(below, lines[k, k], steps)
+        if rest.size:
+            rest[...] = steps.outer_added(rest, steps.negated(below)[None], lines[k + 1 :, k : k + 1])
+    a[...] = lines.T
+    return rows, columns
 
 
-def _sum_by_sum(a: Codes, steps: Steps, pivoting: bool) -> Places:
+def _sum_by_sum(a: Codes, steps: Steps, pivot: str, rows: Places) -> None:
     """Few columns: each element is one sum, found when its column or row is due."""
     m, n = a.shape
-    order = np.arange(m)
     for k in range(min(m, n)):
+        here, right, below = slice(k, k + 1), slice(k + 1, n), slice(k + 1, m)
         if k:
-            a[k:, k : k + 1] = steps.added(a[k:, k : k + 1], steps.negated(a[k:, :k]), a[:k, k : k + 1])
-        if pivoting:
-            _exchanged(a.T, order, k, steps, a[k:, k])
+            a[k:, here] = steps.added(a[k:, here], steps.negated(a[k:, :k]), a[:k, here])
+        if pivot == "partial":
+            _exchange(a, rows, k, k + int(np.argmax(steps.magnitudes(a[k:, k]))))
         if k and k + 1 < n:
-            here = slice(k, k + 1)
-            a[here, k + 1 :] = steps.added(a[here, k + 1 :], steps.negated(a[here, :k]), a[:k, k + 1 :])
+            a[here, right] = steps.added(a[here, right], steps.negated(a[here, :k]), a[:k, right])
         if k + 1 < m:
-            a[k + 1 :, k] = _scaled(a[k + 1 :, k], a[k, k], steps)
-    return order
-
-
-def _completely(a: Codes, steps: Steps) -> tuple[Places, Places]:
-    """LU in place, with the greatest of all elements that are left as pivot: one product more in each after every pivot."""
-    m, n = a.shape
-    rows, columns = np.arange(m), np.arange(n)
-    for k in range(min(m, n)):
-        found = np.unravel_index(np.argmax(steps.magnitudes(a[k:, k:])), (m - k, n - k))
-        for axis, order in ((a, rows), (a.T, columns)):
-            other = k + int(found[0 if order is rows else 1])
-            axis[[k, other]] = axis[[other, k]]
-            order[[k, other]] = order[[other, k]]
-        if k + 1 < m:
-            a[k + 1 :, k] = _scaled(a[k + 1 :, k], a[k, k], steps)
-        if k + 1 < m and k + 1 < n:
-            rest = a[k + 1 :, k + 1 :]
-            rest[...] = steps.added(rest, steps.negated(a[k + 1 :, k : k + 1]), a[k : k + 1, k + 1 :])
-    return rows, columns
+            a[below, k] = _scaled(a[below, k], a[k, k], steps)
 
 
 # -- symmetric matrices --------------------------------------------------------------------------------------------------
@@ -347,20 +332,20 @@ def root(a: Codes, steps: Steps, first: int) -> None:
                 rest, rows = a[left:, left : left + width], panel[left - low :]
                 rest[...] = steps.added(rest, steps.negated(rows), rows[: rest.shape[1]].T)
         return
-    columns = np.ascontiguousarray(a.T)  # which lie in rows meanwhile
-    for k in range(n):
-        column, rest = columns[k, k:], columns[k + 1 :, k + 1 :]
-        if k and not steps.single:
-            before = columns[:k, k:]
-            column[...] = steps.added(column[:, None], steps.negated(before.T), before[:, :1])[:, 0]
-        if column[0] & steps.sign or steps.magnitudes(column[:1])[0] <= 0:
-            pivot = float(bits.decode(column[0], steps.fmt))
+    k = 0
+    if steps.panels:  # which stop at a pivot that is not positive
+        _, k, raised = steps.panels.factor(a, False, roots=True)
+        steps.env.status.add(raised)
+    while k < n:
+        column = a[k:, k : k + 1]
+        if k and not steps.panels:
+            column[...] = steps.added(column, steps.negated(a[k:, :k]), a[k : k + 1, :k].T)
+        if column[0, 0] & steps.sign or steps.magnitudes(column[0])[0] <= 0:
+            pivot = float(bits.decode(a[k, k], steps.fmt))
             raise np.linalg.LinAlgError(f"{steps.name}: element {first + k} of the diagonal has become {pivot}")
         column[:1] = steps.computed("sqrt", column[:1])
         column[1:] = steps.divided(column[1:], column[0])
-        if steps.single and k + 1 < n:
-            rest[...] = steps.outer_added(rest.T, steps.negated(column[1:]), column[1 : n - k]).T
-    a[...] = columns.T
+        k += 1
 
 
 @dataclass(frozen=True, eq=False)
@@ -427,7 +412,7 @@ def ldl(a: SoftArray) -> LDL:
                 low[below, k] = _scaled(columns[:, 0], codes[k, k], steps)
             elif len(columns):
                 two = codes[here, here].copy()
-                order = factor(two, steps, True)
+                order, _ = factor(two, steps)
                 found = substituted(two, columns.T[order], steps, True, unit=True)
                 low[below, here] = substituted(two, found, steps, False).T
             if k + size < n:
@@ -456,6 +441,8 @@ def _pivot(sizes: np.ndarray[Any, Any]) -> tuple[int, int]:
 # -- QR ------------------------------------------------------------------------------------------------------------------
 
 
+WORTH_PRODUCTS = 1 << 16
+"""Elements from which on a reflector is applied sooner by a product of matrices."""
 Reflector = tuple[Codes, Codes] | None  # v, whose first element is 1, and tau; None leaves things as they are
 
 
@@ -465,14 +452,12 @@ def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
     beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta, v = x / (x_1 - beta) but for v_1 = 1. Where all elements but the
     first are 0, or x · x is rounded to 0, nothing is done.
     """
-    fmt = steps.fmt
-    first = x[:1]
+    first, v = x[:1], np.full_like(x, steps.fmt.one_code)
     norm = steps.computed("sqrt", steps.product(x[None], x[:, None])[0]) if len(x) > 1 else None
-    if norm is None or not steps.magnitudes(norm).any() or not steps.magnitudes(x[1:]).any():
+    if norm is None or steps.zero(norm) or not steps.magnitudes(x[1:]).any():
         return None, x[0]
-    beta, v = steps.negated(np.asarray(bits.copysign(norm, first, fmt))), np.empty_like(x)
+    beta = norm if x[0] & steps.sign else steps.negated(norm)
     v[1:] = steps.divided(x[1:], steps.computed("sub", first, beta))
-    v[0] = fmt.one_code
     return (v, steps.divided(steps.computed("sub", beta, first), beta)), beta[0]
 
 
@@ -481,12 +466,12 @@ def reflect(a: Codes, reflector: Reflector, steps: Steps) -> None:
     if reflector is None or not a.shape[1]:
         return
     v, tau = reflector
-    across = steps.product(v[None], a)[0]
+    if steps.panels and a.size < WORTH_PRODUCTS:
+        steps.env.status.add(steps.panels.reflect(a, v, tau))
+        return
+    across = steps.product(v[None], a)
     row = steps.computed("mul", across, spread(tau, across.shape))
-    if steps.single:
-        a[...] = steps.outer_added(a, steps.negated(v), row)
-    else:
-        a[...] = steps.added(a, steps.negated(v)[:, None], row[None])
+    a[...] = steps.outer_added(a, steps.negated(v)[:, None], row)
 
 
 def householder(a: Codes, steps: Steps) -> list[Reflector]:

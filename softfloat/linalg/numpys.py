@@ -73,7 +73,7 @@ def _stacked(results: Sequence[Any], batch: tuple[int, ...], any_: bool) -> Any:
 def _factored(a: Codes, steps: Steps) -> tuple[Codes, Any]:
     """LU factors with partial pivoting, and the order of rows."""
     codes = a.copy()
-    return codes, factors.factor(codes, steps, True)
+    return codes, factors.factor(codes, steps)[0]
 
 
 def _solved(a: Codes, steps: Steps, b: Codes) -> tuple[Codes]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.held import evaluated, wrapped
+from softfloat.arrays.held import evaluated
 from softfloat.engine import Codes
 from softfloat.linalg.steps import Steps, identity, spread
 
@@ -39,29 +39,30 @@ def rounds(n: int) -> Iterator[tuple[Any, Any]]:
 
 def _angles(pp: Codes, qq: Codes, pq: Codes, steps: Steps) -> tuple[Codes, Codes]:
     """(s, tau) of rotations."""
-    fmt = steps.fmt
-    one: Any = wrapped(spread(fmt.one_code, pp.shape).astype(fmt.dtype), fmt)
-    half = one / 2
-    difference: Any = wrapped(steps.computed("sub", qq, pp), fmt)
-    theta = difference / wrapped(steps.computed("add", pq, pq), fmt)
-    far = theta.values**2 > float(fmt.max)
-    near: Any = np.where(far, one, theta)
-    t = np.copysign(one, near) / (np.abs(near) + np.sqrt(near * near + one))
-    t = np.where(far, half / theta, t) if far.any() else t
-    c = one / np.sqrt(t * t + one)
-    s = t * c
-    return s.codes, (s / (c + one)).codes
+    done, sign = steps.computed, steps.sign
+    one = np.full_like(pp, steps.fmt.one_code)
+    theta = done("div", done("sub", qq, pp), done("add", pq, pq))
+    far = np.asarray(bits.decode(theta, steps.fmt)) ** 2 > float(steps.fmt.max)
+    near = np.where(far, one, theta)
+    root = done("sqrt", done("add", done("mul", near, near), one))
+    t = done("div", one | near & sign, done("add", near & ~sign, root))
+    if far.any():
+        t = np.where(far, done("div", done("div", one, done("add", one, one)), theta), t)
+    c = done("div", one, done("sqrt", done("add", done("mul", t, t), one)))
+    s = done("mul", t, c)
+    return s, done("div", s, done("add", c, one))
 
 
 def _rotated(x: Codes, y: Codes, s: Codes, tau: Codes, steps: Steps) -> tuple[Codes, Codes]:
     """Rows of two matrices, each pair of rows by its own angle."""
-    x, y = np.ascontiguousarray(x), np.ascontiguousarray(y)
-    s, tau = spread(s[:, None], x.shape), spread(tau[:, None], x.shape)
-    up = steps.computed("add", y, steps.computed("mul", tau, x))
-    down = steps.computed("sub", x, steps.computed("mul", tau, y))
-    return steps.computed("sub", x, steps.computed("mul", s, up)), steps.computed(
-        "add", y, steps.computed("mul", s, down)
-    )
+
+    def times(by: Codes, *parts: Codes) -> Codes:
+        both = np.stack(parts)
+        return steps.computed("mul", spread(by[:, None], both.shape), both)
+
+    to_y, to_x = times(tau, x, y)
+    down, up = times(s, steps.computed("add", y, to_y), steps.computed("sub", x, to_x))
+    return steps.computed("sub", x, down), steps.computed("add", y, up)
 
 
 def _turned(
@@ -84,9 +85,9 @@ def _turned(
 
 def eigen(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes]:
     """(eigenvalues in ascending order, eigenvectors in columns) of a symmetric matrix."""
-    a, fmt, n = a.copy(), steps.fmt, len(a)
-    v = identity(n, steps)
-    before = np.inf
+    fmt, n, before, pairs = steps.fmt, len(a), np.inf, [*rounds(len(a))]
+    whole = np.hstack([a, identity(n, steps)]) if vectors else a.copy()  # rows of both are rotated alike
+    a = whole[:, :n]
     for _ in range(SWEEPS):
         values = np.asarray(bits.decode(a, fmt))
         with np.errstate(all="ignore"):
@@ -94,12 +95,12 @@ def eigen(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes]:
         if not 0 < off < FALL * before:
             break
         before = off
-        for p, q in rounds(n):
-            p, q, _ = _turned(p, q, (a[p, p], a[q, q], a[p, q]), (a, a.T, v)[: 3 if vectors else 2], steps)
+        for p, q in pairs:
+            p, q, _ = _turned(p, q, (a[p, p], a[q, q], a[p, q]), (whole, a.T), steps)
             a[p, q] = a[q, p] = 0
     found = np.diag(a).copy()
     order = np.argsort(np.asarray(bits.decode(found, fmt)), kind="stable")
-    return found[order], np.ascontiguousarray(v[order].T)
+    return found[order], np.ascontiguousarray(whole[order, n:].T)
 
 
 def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes]:
@@ -110,11 +111,11 @@ def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes
     r is 0 or no finite number.
     """
     g, fmt = np.ascontiguousarray(a.T), steps.fmt
-    n, m = g.shape
+    (n, m), pairs = g.shape, [*rounds(len(g))]
     v, close = identity(n, steps), min(CLOSE * np.sqrt(m) * 2.0**-fmt.p, SMALL)
     for _ in range(SWEEPS):
         most = 0.0
-        for p, q in rounds(n):
+        for p, q in pairs:
             x, y = g[p], g[q]
             products = _dots(x, x, steps), _dots(y, y, steps), _dots(x, y, steps)
             most = max(most, _turned(p, q, products, (g, v)[: 2 if vectors else 1], steps)[2])

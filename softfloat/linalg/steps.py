@@ -15,6 +15,7 @@ from softfloat.bits.sums.products import check_accumulator
 from softfloat.checks import check_whole
 from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
+from softfloat.engine.panels import panels
 from softfloat.environments import WATCHES, current_environment
 from softfloat.status import Flags
 
@@ -55,7 +56,10 @@ class Steps:
         self.how = accumulator_for(fmt) if accumulator is None else check_accumulator(accumulator)
         self.fused = self.how == fma(fmt)
         self.single = self.fused or self.how == mul_add(fmt)
+        seen = self.env.traps or WATCHES or not self.single  # step by step, then
+        self.panels = None if seen else panels(fmt, self.env.settings.for_format(fmt.name), self.fused)
         self.sign, self.loops = fmt.dtype.type(fmt.sign_bit), dict[str, Any]()
+        self.unsigned = engine.magnitudes(~fmt.dtype.type(0), fmt)
         self.block = None if block is None else check_whole("block", block, 1)
 
     def width(self, size: int) -> int:
@@ -87,17 +91,17 @@ class Steps:
         loop = self.loops[operation] if x.size <= SMALL else None
         if loop is None:
             return np.asarray(evaluated(self.name, getattr(bits, operation), *operands, self.fmt))
-        found = np.empty(x.shape, x.dtype)
-        a = calls.flat(x)
-        b = calls.flat(operands[1]) if len(operands) > 1 else a
-        c = calls.flat(operands[2]) if len(operands) > 2 else b
+        found, (a, *more) = np.empty(x.shape, x.dtype), map(calls.flat, operands)
+        b, c = (more[0], more[-1]) if more else (a, a)
         stream = self.env.streams.take()
         self.env.status.add(loop(a, b, c, found.reshape(-1), elementwise.NO_CODES, stream, False))
         return found
 
-    def outer_added(self, c: Codes, column: Codes, row: Codes) -> Codes:
-        """c + column * row, of the shape of c; for `single` arithmetic, and the bits of `added`."""
-        x, y = spread(column[:, None], c.shape), spread(row, c.shape)
+    def outer_added(self, c: Codes, x: Codes, y: Codes) -> Codes:
+        """c + x * y, of a column and a row that are spread over the shape of c, either first: the bits of `added`."""
+        if not self.single:
+            return self.added(c, x, y) if x.shape == (len(c), 1) else self.added(c, y, x)
+        x, y = spread(x, c.shape), spread(y, c.shape)
         return self.computed("fma", x, y, c) if self.fused else self.computed("add", c, self.computed("mul", x, y))
 
     def product(self, a: Codes, b: Codes) -> Codes:
@@ -114,9 +118,14 @@ class Steps:
 
     def magnitudes(self, x: Codes) -> np.ndarray[Any, Any]:
         """Codes of absolute values, which are in order; -1 for NaN, which no pivot is unless there is nothing else."""
-        found = engine.magnitudes(x, self.fmt).astype(np.int64)
-        found[engine.is_nan(x, self.fmt)] = -1
+        found, spec = (x & self.unsigned).astype(np.int64), self.fmt.spec
+        if self.fmt.has_nan:
+            found[x == spec.lone_nan if spec.lone_nan >= 0 else found >= spec.nan_first] = -1
         return found
+
+    def zero(self, x: Any) -> bool:
+        """Whether a number is zero."""
+        return bool(self.magnitudes(np.atleast_1d(x))[0] == 0)
 
 
 class Raised:

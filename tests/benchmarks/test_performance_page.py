@@ -23,6 +23,7 @@ NAMES = (
     "arrays",
     "check",
     "dask_sweeps",
+    "linear",
     "presets",
     "rounding",
     "wide",

@@ -252,20 +252,35 @@ def hilbert(n: int) -> Any:
     return 1.0 / (1 + np.add.outer(np.arange(n), np.arange(n)))
 
 
+def kahan(n: int, angle: float = 1.2) -> Any:
+    upper = np.eye(n) - math.cos(angle) * np.triu(np.ones((n, n)), 1)
+    return math.sin(angle) ** np.arange(n)[:, None] * upper
+
+
+def of_spectrum(n: int, kappa: float) -> Any:
+    u, _ = np.linalg.qr(np.random.default_rng(1).standard_normal((n, n)))
+    v, _ = np.linalg.qr(np.random.default_rng(2).standard_normal((n, n)))
+    return (u * kappa ** -np.linspace(0, 1, n)) @ v
+
+
 MATRICES = {
     "normal": A,
     "hilbert": hilbert(6),
     "lehmer": np.minimum.outer(np.arange(1, 9), np.arange(1, 9)) / np.maximum.outer(np.arange(1, 9), np.arange(1, 9)),
     "wilkinson": np.tril(-np.ones((10, 10)), -1) + np.eye(10) + np.outer(np.ones(10), np.arange(10) == 9) * (np.arange(10) != 9)[:, None],
     "graded": A * 2.0 ** -np.arange(6)[:, None],
+    "kahan": kahan(12),
+    "spectrum": of_spectrum(20, 1e3),
 }  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MATRICES)
 def test_residuals_are_within_gamma(name: str) -> None:
-    """Higham, Accuracy and Stability, theorems 9.3, 8.5 and 10.3, componentwise."""
+    """Higham, Accuracy and Stability, theorems 9.3, 8.5, 10.3 and 19.4: by elements, of QR by columns."""
     a = softfloat.array(MATRICES[name], float16)
     n = len(a)
+    q, r = (x.values for x in np.linalg.qr(a))
+    assert np.all(np.linalg.norm(q @ r - a.values, axis=0) <= 2 * n * n * U * np.linalg.norm(a.values, axis=0))
     found = linalg.lu(a)
     assert found.backward_error(a) <= gamma(n)
     b = softfloat.array(np.arange(1.0, n + 1), float16)
@@ -279,6 +294,23 @@ def test_residuals_are_within_gamma(name: str) -> None:
     if name in ("lehmer",):
         low = np.linalg.cholesky(a).values
         assert np.all(np.abs(low @ low.T - a.values) <= gamma(n + 1) * np.abs(low) @ np.abs(low.T))
+
+
+@pytest.mark.parametrize("name", [name for name in MATRICES if name != "kahan"])
+def test_float64_is_near_numpys(name: str) -> None:
+    """Of 53 bits, other orders of sums and other steps: within the condition times gamma."""
+    a = MATRICES[name]
+    x, n = softfloat.array(a, "float64"), len(a)
+    share = 8 * n * np.linalg.cond(a) * 2.0**-53
+    for found, wanted in (
+        (np.linalg.solve(x, softfloat.array(a.sum(1), "float64")), np.ones(n)),
+        (np.linalg.inv(x), np.linalg.inv(a)),
+        (abs(np.linalg.qr(x).R), abs(np.linalg.qr(a).R)),
+        (np.linalg.svdvals(x), np.linalg.svdvals(a)),
+        (np.linalg.eigvalsh(x + x.T), np.linalg.eigvalsh(a + a.T)),
+    ):
+        assert found.format.name == "float64"
+        assert np.max(np.abs(found.values - wanted)) <= share * np.max(np.abs(wanted))
 
 
 def test_ldl_of_indefinite_matrices() -> None:

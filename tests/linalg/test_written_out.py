@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
+import subprocess
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,13 +16,13 @@ from hypothesis import strategies as st
 from written_out import Scalars, codes_of
 
 import softfloat
-from softfloat import ROSTER, Format, SoftArray, linalg
+from softfloat import ROSTER, Format, Rounding, SoftArray, linalg
 from softfloat.accumulators import chunked, exact, fma, mul_add, tensor_core
 from softfloat.formats import float16
 from softfloat.linalg import factors
 from softfloat.linalg.steps import Steps
 
-MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "toward_negative", "to_odd")
+MODES = [mode.name.lower() for mode in Rounding if not mode.draws]
 FORMATS = [fmt for fmt in ROSTER.values() if fmt.zero and fmt.signed]
 LU_MODES = [*itertools.product(FORMATS, MODES)]
 
@@ -40,7 +43,7 @@ def same(found: Any, wanted: Any) -> None:
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(("fmt", "mode"), LU_MODES, ids=lambda x: getattr(x, "name", x))
 def test_lu_of_every_format_in_every_mode(fmt: Format, mode: str) -> None:
-    for n in range(1, 10) if fmt is float16 else (4, 9):
+    for n in range(1, 10):
         a, ops = drawn(n, n, n, fmt), Scalars(fmt, rounding=mode)
         with softfloat.environment(rounding=mode) as env:
             found = linalg.lu(a)
@@ -100,17 +103,57 @@ def test_rotations(mode: str) -> None:
         assert int(env.status.flags) == ops.flags
 
 
-@pytest.mark.parametrize("name", ["bfloat16", "float8_e4m3fn", "float8_e5m2fnuz", "tfloat32", "float32"])
-def test_other_formats(name: str) -> None:
-    fmt = ROSTER[name]
-    a, symmetric, ops = drawn(1, 4, 4, fmt), definite(2, 4, fmt), Scalars(fmt)
-    b = drawn(3, 4, 1, fmt)[:, 0]
-    same(np.linalg.solve(a, b), written_out.solved(codes_of(a), [int(x) for x in b.codes], ops))
-    same(np.linalg.cholesky(symmetric), written_out.cholesky(codes_of(symmetric), ops))
-    for found, wanted in zip(np.linalg.qr(a), written_out.qr(codes_of(a), ops), strict=True):
-        same(found, wanted)
-    for found, wanted in zip(np.linalg.eigh(symmetric), written_out.eigen(codes_of(symmetric), ops), strict=True):
-        same(found, wanted)
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(("fmt", "mode"), LU_MODES, ids=lambda x: getattr(x, "name", x))
+def test_other_factorizations_of_every_format_in_every_mode(fmt: Format, mode: str) -> None:
+    ops = Scalars(fmt, rounding=mode)
+    a, symmetric, b = drawn(1, 4, 4, fmt), definite(2, 4, fmt), drawn(3, 4, 1, fmt)[:, 0]
+    with softfloat.environment(rounding=mode) as env:
+        factors, *_ = written_out.lu(codes_of(a), ops)
+        if all(ops.value(factors[i][i]) for i in range(4)):
+            same(np.linalg.solve(a, b), written_out.solved(codes_of(a), [int(x) for x in b.codes], ops))
+        low = written_out.cholesky(codes_of(symmetric), ops)
+        if isinstance(low, int):
+            with pytest.raises(np.linalg.LinAlgError, match=f"element {low} of the diagonal"):
+                np.linalg.cholesky(symmetric)
+        else:
+            same(np.linalg.cholesky(symmetric), low)
+        for found, wanted in zip(np.linalg.qr(a), written_out.qr(codes_of(a), ops), strict=True):
+            same(found, wanted)
+        for found, wanted in zip(np.linalg.eigh(symmetric), written_out.eigen(codes_of(symmetric), ops), strict=True):
+            same(found, wanted)
+        linalg.lu(a)
+    assert int(env.status.flags) == ops.flags
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize("name", ["float16", "bfloat16", "float8_e5m2fnuz", "float32"])
+def test_compiled_panels_are_their_steps(name: str, fused: bool) -> None:
+    """A trap has every step done by itself; flags are the same as well, and whether a pivot is positive."""
+
+    def run(call: Any, x: SoftArray, **options: Any) -> Any:
+        with softfloat.environment(accumulator=fma if fused else mul_add, **options) as env:
+            try:
+                codes = call(x).codes.tolist()
+            except np.linalg.LinAlgError as failed:
+                codes = str(failed)
+            return codes, int(env.status.flags)
+
+    for n in (3, 20):
+        a = drawn(n, n, n, ROSTER[name])
+        for call in (
+            lambda x: linalg.lu(x).lu,
+            lambda x: linalg.lu(x, pivot="none").lu,
+            lambda x: linalg.solve_triangular(x, x[:, 0], lower=True),
+            lambda x: np.linalg.qr(x).Q,
+            np.linalg.cholesky,
+        ):
+            for x in (a, definite(n, n, ROSTER[name])):
+                try:
+                    wanted = run(call, x, traps="DIVBYZERO")
+                except softfloat.FloatingPointTrap:
+                    continue
+                assert run(call, x) == wanted
 
 
 @given(st.lists(st.integers(0, 0xFFFF), min_size=9, max_size=9), st.sampled_from(["partial", "none", "complete"]))
@@ -202,6 +245,28 @@ def test_sums_of_other_accumulators(how: Any) -> None:
     np.testing.assert_array_equal(found.lu.codes, codes)
     with softfloat.environment(accumulator=how):
         np.testing.assert_array_equal(linalg.lu(a, block=block, pivot="none").lu.codes, codes)
+
+
+PROGRAM = """
+import numpy as np
+import softfloat
+from softfloat import linalg
+a = softfloat.array(np.random.default_rng(0).standard_normal((5, 5)), "float16")
+found = linalg.lu(a)
+print(found.lu.codes.tolist(), found.flags, found.solve(a[0]).codes.tolist())
+print(np.linalg.qr(a).R.codes.tolist(), np.linalg.cholesky(a @ a.T).codes.tolist())
+"""
+
+
+def test_plain_python_has_the_same_codes() -> None:
+    found = []
+    for disabled in ("0", "1"):
+        environment = {**os.environ, "NUMBA_DISABLE_JIT": disabled}
+        run = subprocess.run(
+            [sys.executable, "-c", PROGRAM], env=environment, capture_output=True, text=True, check=True
+        )
+        found.append(run.stdout)
+    assert found[0] == found[1] != ""
 
 
 def test_stochastic_factors_are_fixed_by_the_seed() -> None:

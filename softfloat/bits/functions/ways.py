@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import replace
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -166,7 +165,7 @@ def work(job: Job) -> Work:
     name, width, size = job.operation, job.source.width, job.codes.size
     beside = _beside(job.operands)
     if name == "pow" and beside == (1, code_of_two(job.source)):
-        return engine.way(replace(job, operation="mul", operands=[job.operands[0]] * 2))
+        return engine.way(job._replace(operation="mul", operands=[job.operands[0]] * 2))
     if job.drawn is not None or not _may_be_tabulated(job):
         return _computed(job)
     if len(job.operands) == 1:

@@ -1,0 +1,60 @@
+"""Panels of factorizations and triangular systems by `softfloat.kernels.panels`, where that serves."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from softfloat.engine.arguments import Codes
+from softfloat.engine.elementwise import carrier_for, goes_wide
+from softfloat.engine.parameters import floor_of, is_unusual, numbers, rule_for, way_of
+from softfloat.environments import Settings
+from softfloat.formats import Format
+
+kernels = floor_of("panels")
+
+
+class Panels:
+    """Steps on codes in place, which give flags; products are added one at a time, rounded first unless `fused`."""
+
+    def __init__(self, fmt: Format, settings: Settings, fused: bool) -> None:
+        unusual, rule = is_unusual(fmt.spec), rule_for(settings, fmt, False)
+        self._kind, unsigned = (way_of(rule, unusual), unusual, fused), (1 << fmt.bits - 1) - 1
+        self._numbers = numbers(fmt.spec, fmt.spec, rule, carrier_for("div", fmt.spec, fmt.spec))
+        self._word, first = self._numbers[0].dtype, fmt.spec.nan_first if fmt.has_nan else unsigned + 1
+        lone = fmt.spec.lone_nan if fmt.has_nan else -1
+        bits = fmt.sign_bit, unsigned, first if lone < 0 else unsigned + 1, lone, fmt.signed_zero
+        self._known = np.array(bits, self._word)
+
+    def _room(self, size: int) -> tuple[Any, ...]:
+        return np.zeros(size, self._word), np.empty(size, np.uint8), self._known, *self._numbers
+
+    def factor(self, a: Codes, pivoting: bool, roots: bool = False) -> tuple[Any, int, int]:
+        """(the row that each is now, pivots found, flags) of LU, or of Cholesky's factor with `roots`, which ends at a pivot that is not positive."""
+        lines, order = a.T.astype(self._word, "C"), np.arange(len(a))
+        done = int(kernels().factoring(*self._kind, roots)(lines, order, pivoting, *self._room(len(a))))
+        a[...] = lines.T
+        return order, done >> 8, done & 0xFF
+
+    def substitute(self, t: Codes, x: Codes, unit: bool) -> int:
+        """Flags of T X = B for a lower triangle, B in place."""
+        lines = x.T.astype(self._word, "C")
+        seen = kernels().substituting(*self._kind)(t.T.astype(self._word, "C"), lines, unit, *self._room(len(x)))
+        x[...] = lines.T
+        return int(seen)
+
+    def reflect(self, a: Codes, v: Codes, tau: Codes) -> int:
+        """Flags of A - v (tau (vᵀ A)), A in place."""
+        rows = a.astype(self._word, "C")
+        loop, word = kernels().reflecting(*self._kind), self._word.type
+        seen = loop(rows, v.astype(word), word(tau[0]), *self._room(a.shape[1]))
+        a[...] = rows
+        return int(seen)
+
+
+@lru_cache(maxsize=64)
+def panels(fmt: Format, settings: Settings, fused: bool) -> Panels | None:
+    """The steps under settings; None where random numbers are drawn, and of wide formats."""
+    return None if settings.rounding.draws or goes_wide("div", fmt.spec, fmt.spec) else Panels(fmt, settings, fused)
