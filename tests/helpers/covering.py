@@ -38,7 +38,7 @@ def axes(case: Case) -> dict[str, Hashable]:
     sums = how.partials.name
     defaults = {"rounding": "nearest_even", "overflow": "infinity", "tininess": "after", "daz": False, "ftz": False}
     return {
-        "order": (how.name.partition("(")[0], how.compensation, how.name.partition("mode=")[2]),
+        "order": (how.name.partition("(")[0], how.compensation, how.name.partition("mode=")[2], how.chains > 1),
         "sums": sums if sums in ("float16", "bfloat16", "float32") else "narrow",
         "same": getattr(fmt, "name", fmt) == sums,
         "random bits": options.get("sr_bits", 0) // 8,
