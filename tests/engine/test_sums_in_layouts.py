@@ -77,8 +77,9 @@ def ordinary(how: Accumulator) -> float:
 
 def goes_plain(how: Accumulator, options: dict[str, Any], counts: bool = False) -> bool:
     """Whether no loop is generated for such sums, nor for any on this CPU; sums of formats of a small range may overflow."""
-    whole = counts and (how.block == ALL or bool(how.reduction))
-    return "sr_method" in options or how.partials.max < 1e3 or whole or not all(available())
+    flushes = options.get("daz") or options.get("ftz")
+    refused = "sr_method" in options or (how.block == ALL and (counts or flushes)) or bool(counts and how.reduction)
+    return refused or how.partials.max < 1e3 or not all(available())
 
 
 def long_enough(how: Accumulator, length: int) -> bool:
@@ -131,7 +132,7 @@ def test_grids(case: Case, held: Held) -> None:
 
 @over(CASES, 1)
 def test_operands_of_few_bits(case: Case, held: Held) -> None:
-    """And sums all of whose terms are -0, beside those of numbers that span much."""
+    """Sums on either side of the smallest normal number; and those all of whose terms are -0, beside those of numbers that span much."""
     how, fmt, options, rng = resolved(case)
     for values in few_and_wide(fmt):
         known = encoded(values, fmt)
@@ -140,6 +141,10 @@ def test_operands_of_few_bits(case: Case, held: Held) -> None:
         for c in (None, encoded(rng.choice(values, (12, 17)), how.partials)):
             held(bits.matmul, a, b, fmt, how, c, **options)
         held(bits.vecdot, a, b[:, :12].T, fmt, how, **options)
+    tiny = np.array([1.0, -1.0, 1.5, -1.5, 4.0, -4.0, 0.0])
+    a, b = encoded(rng.choice(FEW, (12, 40)), fmt), encoded(rng.choice(tiny * fmt.tiny, (40, 17)), fmt)
+    for c in (None, encoded(rng.choice(tiny * how.partials.tiny / 4, (12, 17)), how.partials)):
+        held(bits.matmul, a, b, fmt, how, c, **options)
     a, b = (drawn(rng, fmt, shape, 1.0) & (fmt.sign_bit - 1) for shape in ((9, 33), (33, 18)))
     a[:, 0], b[5] = fmt.max_code, encoded(fmt.smallest_subnormal, fmt)
     a[2], a[5, :16] = fmt.sign_bit, fmt.sign_bit
