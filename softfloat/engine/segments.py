@@ -177,7 +177,7 @@ class Joining:
         self._waiting: Tally | None = None
         self.flags: Codes = np.zeros(drawing.size, np.uint8)
         self._entered, self._steps = 0, dict[int, int]()
-        if how.chains > 1:  # whose sum begins with the first of them
+        if how.chains > 1 and not how.reduction:  # whose sum begins with the first of them
             self._numbers, self._totals = [floor.RUNNING], list[_Sum | None]([None])
             self._ends: Codes = np.ones(how.chains + 1, np.int64)
             self._steps[floor.RUNNING] = planned.begun.get(floor.RUNNING, 0) + planned.length

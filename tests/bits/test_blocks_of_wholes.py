@@ -438,6 +438,19 @@ def test_sums_of_segments_join_to_the_whole(data: st.DataObject) -> None:
         "seed": data.draw(st.integers(0, 2**64 - 1)),
     }
     options: dict[str, Any] = {"environment": Environment(**chosen), "count": True}
+    with pytest.MonkeyPatch.context() as patch:
+        if data.draw(
+            st.integers(0, 5), "whether some are summed by the faster loops, which others hold against the plain one"
+        ):
+            patch.setattr(elementwise, "FAST", False)
+        assert_segments_join(data, a, b, fmt, how, c, options)
+
+
+def assert_segments_join(
+    data: st.DataObject, a: Codes, b: Codes, fmt: str, how: Accumulator, c: Codes | None, options: dict[str, Any]
+) -> None:
+    """Sums of segments, in any order, of all outputs or of some, are the whole's when they are joined: codes, flags and counts."""
+    (rows, k), columns = a.shape, b.shape[1]
     out = data.draw(st.sampled_from([None, "float16", "float8_e4m3fn"]), "out_format")
     whole = bits.matmul(a, b, fmt, how, c, out_format=out, **options)
     order = data.draw(st.permutations(list(enumerate(bits.segments(how, k)))), "order")
@@ -458,6 +471,20 @@ def test_sums_of_segments_join_to_the_whole(data: st.DataObject) -> None:
         np.testing.assert_array_equal(sum(getattr(x[2], name) for x in every), getattr(whole[2], name)[cut])
     np.testing.assert_array_equal(np.fmin.reduce([x[2].smallest for x in every]), whole[2].smallest[cut])
     np.testing.assert_array_equal(np.fmax.reduce([x[2].largest for x in every]), whole[2].largest[cut])
+
+
+def test_segments_that_are_summed_in_chains() -> None:
+    """Three chains in each of five segments: 1 + 2^-11 + 1 + 1 + 1 is 4 (0x4400) in each. Their sums once were joined as if they were the chains."""
+    how = fma("float16").replace(chains=3, segment=5, reduction=(Reduction(Stage("float16")),))
+    a, b = np.full((1, 25), 0x3C00, np.uint16), np.full((25, 2), 0x3C00, np.uint16)
+    b[1::5] = 0x1000
+    whole = bits.matmul(a, b, "float16", how)
+    parts = [
+        bits.matmul(a[:, i:j], b[i:j], "float16", how, position=Position(segment=n, k=25))
+        for n, (i, j) in enumerate(bits.segments(how, 25))
+    ]
+    assert whole[0].tolist() == [[0x4D00, 0x4D00]]
+    assert bits.join_segments([x for x, _ in parts], "float16", how, k=25)[0].tolist() == whole[0].tolist()
 
 
 @pytest.mark.parametrize("policy", ["canonical", "x86", "arm", "nvidia"])

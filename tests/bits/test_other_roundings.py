@@ -61,28 +61,27 @@ def assert_as_the_oracle(
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fmt", SMALL, ids=str)
-def test_small_formats(fmt: Format, mode: str) -> None:
-    """All operands of one and two, some of three, with each random bit."""
+def test_small_formats(fmt: Format, mode: str, request: pytest.FixtureRequest) -> None:
+    """All operands of one and two, some of three, with each random bit; each operation under both rules, in each mode and format under one."""
     every = np.arange(1 << fmt.bits, dtype=fmt.dtype)
-    for name, arity in OPERATIONS.items():
+    rules: tuple[dict[str, Any], ...] = {}, {"tininess": "before", "ftz": True, "overflow": "saturate"}
+    for number, (name, arity) in enumerate(OPERATIONS.items()):
         columns = [x.reshape(-1) for x in np.meshgrid(*[every] * min(arity, 2))]
         if arity == 3:
             columns.append(np.random.default_rng(2).permutation(columns[0]))
-        for options in (
-            {"rounding": mode},
-            {"rounding": mode, "tininess": "before", "ftz": True, "overflow": "saturate"},
-        ):
-            own = handed(mode, columns[0].shape)
-            assert_as_the_oracle(name, fmt, columns, options, own)
+        turn = (number + MODES.index(mode) + SMALL.index(fmt)) % 2
+        for rule in rules if request.config.getoption("--exhaustive") else rules[turn : turn + 1]:
+            assert_as_the_oracle(name, fmt, columns, {"rounding": mode} | rule, handed(mode, columns[0].shape))
 
 
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("projection", ["ieee", "p3109"])
 def test_eight_bits(mode: str, projection: str) -> None:
-    """All pairs where everything is tried, else those with some operands."""
+    """Every code beside some: of each format in one operation, of the next projection or mode in the other."""
     every = np.arange(256, dtype=np.uint8)
-    some = every[3::17]
-    for name, fmt in itertools.product(("add", "mul"), (FP8, ROSTER["float8_e5m2fnuz"], ROSTER["float8_e8m0fnu"])):
+    some, turn = every[3::17], MODES.index(mode) + (projection == "p3109")
+    for number, fmt in enumerate((FP8, ROSTER["float8_e5m2fnuz"], ROSTER["float8_e8m0fnu"])):
+        name = ("add", "mul")[(number + turn) % 2]
         columns = [x.reshape(-1) for x in np.meshgrid(every, some)]
         options = {"rounding": mode, "projection": projection}
         assert_as_the_oracle(name, fmt, columns, options, handed(mode, columns[0].shape))
@@ -224,11 +223,9 @@ def test_large_grids_and_sums_along_axes(mode: str, monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize("mode", MODES)
-@pytest.mark.parametrize("flags", ["any", "each"])
-def test_faster_ways_of_operations(mode: str, flags: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_faster_ways_of_operations(mode: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """All numbers of half and of an eight-bit format, what lies half way between two, just below that and just above; pairs, some of which
-    are ordinary in every block, some tiny, some of any kind."""
-    options: dict[str, Any] = seeded(mode) | {"flags": flags}
+    are ordinary in every block, some tiny, some of any kind; flags of each and of all in turn."""
     random = np.random.default_rng(15)
     every = np.arange(0x7C00, dtype=np.uint16)
     near = bits.decode(every, "float16").astype(np.float64) + np.exp2(np.maximum(every >> 10, 1) - 26.0)
@@ -237,19 +234,18 @@ def test_faster_ways_of_operations(mode: str, flags: str, monkeypatch: pytest.Mo
     wide = random.standard_normal((3, 1 << 13)) * np.array([[1.0], [1e-5], [2e4]])
     anything = random.integers(0, 1 << 32, 1 << 13, np.uint32)
 
+    calls: list[tuple[Callable[..., Any], Any]] = [(bits.encode, (near, fmt)) for fmt in ("float16", "float8_e5m2")]
+    calls += [(bits.convert, (single, "float32", name)) for name in ("float16", "bfloat16", "float8_e5m2", "tfloat32")]
+    for name in ("float16", "bfloat16", "float32"):
+        pairs = [*(bits.encode(x, name)[0] for x in wide), anything.astype(ROSTER[name].dtype)]
+        calls += [(f, (x, x[::-1].copy(), name)) for x, f in itertools.product(pairs, (bits.add, bits.sub, bits.mul))]
+    for name in ("float16", "float8_e5m2"):
+        codes = np.arange(1 << ROSTER[name].bits, dtype=ROSTER[name].dtype)
+        calls += [(bits.sqrt, (codes, name)), (bits.convert, (codes, name, "float8_e4m3fn"))]
+
     def computed() -> list[Any]:
-        found = [bits.encode(near, fmt, **options) for fmt in ("float16", "float8_e5m2")]
-        for name in ("float16", "bfloat16", "float8_e5m2", "tfloat32"):
-            found.append(bits.convert(single, "float32", name, **options))
-        for name in ("float16", "bfloat16", "float32"):
-            pairs = [bits.encode(x, name)[0] for x in wide]
-            pairs.append(anything.astype(ROSTER[name].dtype))
-            for x, operation in itertools.product(pairs, (bits.add, bits.sub, bits.mul)):
-                found.append(operation(x, x[::-1].copy(), name, **options))
-        for name in ("float16", "float8_e5m2"):
-            codes = np.arange(1 << ROSTER[name].bits, dtype=ROSTER[name].dtype)
-            found += [bits.sqrt(codes, name, **options), bits.convert(codes, name, "float8_e4m3fn", **options)]
-        return found
+        flags = itertools.cycle(("any", "each") if MODES.index(mode) % 2 else ("each", "any"))
+        return [function(*given, flags=next(flags), **seeded(mode)) for function, given in calls]
 
     fast = computed()
     monkeypatch.setattr(engine.elementwise, "FAST", False)

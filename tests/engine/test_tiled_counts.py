@@ -6,8 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from covering import Case, over, resolved
-from tiling_cases import CASES, NANOO, SATURATING, SERVED, STOCHASTIC, counted_both_ways, encoded
+from tiling_cases import NANOO, SATURATING, STOCHASTIC, counted_both_ways, encoded
 from unit_cases import E5M6, drawn
 
 from softfloat import Format, bits, get_num_threads, set_num_threads
@@ -18,16 +17,7 @@ from softfloat.accumulators import (
     mul_add,
     tensor_core,
 )
-from softfloat.engine import as_environment, lines, plain
-
-
-@over([case for case in CASES if not case[0].reduction], 3)
-def test_same_counts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    for scale in (1.0, 2.0**-9, 30.0):
-        a, b = drawn(rng, fmt, (17, 70), scale), drawn(rng, fmt, (70, 33), scale)
-        c = drawn(rng, accumulator.partials, (17, 33), scale) if rng.random() < 0.5 else None
-        counted_both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
+from softfloat.engine import as_environment, lines
 
 
 @pytest.mark.parametrize(
@@ -123,16 +113,6 @@ def test_counts_of_float32_sums_that_draw(how: Accumulator, width: int, monkeypa
         counted_both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **rule)
 
 
-@SERVED
-@pytest.mark.parametrize("how", [fma("float16"), mul_add("bfloat16"), fma("float32")], ids=repr)
-@pytest.mark.parametrize("overflow", ["infinity", "saturate", "nan"])
-def test_counted_draws_are_served(how: Accumulator, overflow: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """By generated loops."""
-    monkeypatch.setattr(plain, "run", None)
-    a = drawn(np.random.default_rng(5), how.partials, (16, 16), 1.0)
-    bits.matmul(a, a, how.partials, how, count=True, overflow=overflow, **STOCHASTIC)
-
-
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), fma("float8_e5m2")], ids=repr)
 def test_sums_on_the_way_that_read_as_zero(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half the smallest normal number is left of two, and the next turn, quick where additions are counted, must take it for zero."""
@@ -157,25 +137,6 @@ def test_counted_sums_that_only_a_product_makes_inexact(
     counts = counted_both_ways(monkeypatch, a, b, fmt, mul_add(name), rounding=rounding, seed=1)
     assert not counts.inexact.any()
     assert (found[1] == 1).all()
-
-
-@pytest.mark.usefixtures("small_pieces")
-@over([case for case in CASES if not case[0].reduction], 4)
-def test_same_counts_of_outputs_in_a_line(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    for outputs, length, scale in ((150, 70, 1.0), (33, 3, 2.0**-13), (1, 200, 30.0), (4, 1, 2.0**-7), (2, 0, 1.0)):
-        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
-        c = drawn(rng, accumulator.partials, (outputs,), scale)
-        counted_both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
-        counted_both_ways(monkeypatch, a, b[0], fmt, accumulator, **options)
-    counted_both_ways(monkeypatch, a[:0], b[:0], fmt, accumulator, function=bits.vecdot, **options)
-    matrix, vector = drawn(rng, fmt, (140, 70), 8.0), drawn(rng, fmt, (140,), 8.0)
-    counted_both_ways(monkeypatch, vector, matrix, fmt, accumulator, **options)
-    few = bits.encode(np.array([0.0, -0.0, 1.0, -1.0, 1.5, fmt.max, -fmt.max, fmt.tiny, fmt.smallest_subnormal]), fmt)[
-        0
-    ]
-    a, b = rng.choice(few, (90, 40)), rng.choice(few, (90, 40))
-    counted_both_ways(monkeypatch, a, b, fmt, accumulator, function=bits.vecdot, **options)
 
 
 @pytest.mark.parametrize("how", [fma("float16"), mul_add("float16"), amp("half"), tensor_core("H100")], ids=repr)
@@ -213,19 +174,6 @@ def test_counts_of_long_lines_by_any_number_of_threads(how: Accumulator, monkeyp
                 assert found.inexact.max() > (1023 if options else 1100) or how.block > 1  # what a word holds, or more
     finally:
         set_num_threads(before)
-
-
-@SERVED
-@pytest.mark.parametrize(
-    "how", [fma("float16"), mul_add(E5M6), fma("float32"), amp("half"), amp("float"), tensor_core("H100")], ids=repr
-)
-def test_counted_lines_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "run", None)
-    fmt = how.partials if how.block == 1 else Format.from_name("float16")
-    a = drawn(np.random.default_rng(1), fmt, (32, 32), 1.0)
-    bits.vecdot(a, a, fmt, how, count=True)
-    bits.matmul(a, a[0], fmt, how, count=True)
-    bits.matmul(a[0], a, fmt, how, count=True)
 
 
 @pytest.mark.parametrize("options", [{}, {"daz": True}, STOCHASTIC], ids=["nearest", "daz", "stochastic"])

@@ -14,7 +14,7 @@ from tiling_cases import CASES, SERVED, STOCHASTIC, both_ways, encoded
 from unit_cases import drawn
 from ways import served
 
-from softfloat import Environment, Format, bits, engine, get_num_threads, set_num_threads
+from softfloat import Environment, Format, bits, engine
 from softfloat.accumulators import (
     Accumulator,
     amp,
@@ -26,73 +26,6 @@ from softfloat.accumulators import (
     tensor_core,
 )
 from softfloat.engine import elementwise, lines, plain, products, small, stacks, unit_ways
-
-
-@pytest.mark.usefixtures("small_pieces")
-@over(CASES, 2)
-def test_dot_products_one_by_one(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    for outputs, length, scale in ((150, 65, 1.0), (129, 3, 2.0**-13), (1, 200, 30.0), (4, 4, 2.0**-7)):
-        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
-        c = drawn(rng, accumulator.partials, (outputs,), scale)
-        both_ways(monkeypatch, a, b, fmt, accumulator, function=bits.vecdot, **options)
-        both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
-
-
-@pytest.mark.usefixtures("small_pieces")
-@over(CASES, 3)
-def test_matrices_times_vectors(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    matrix, vector = drawn(rng, fmt, (140, 70), 1.0), drawn(rng, fmt, (140,), 1.0)
-    both_ways(monkeypatch, matrix, vector[:70], fmt, accumulator, **options)
-    c = drawn(rng, accumulator.partials, (70,), 1.0)
-    both_ways(monkeypatch, vector, matrix, fmt, accumulator, c, **options)
-
-
-def one_at_a_time(how: Accumulator) -> bool:
-    return how.block == len(how.order) == 1 and how.store is None and not how.segments
-
-
-@pytest.mark.usefixtures("small_pieces")
-@over([x for x in CASES if one_at_a_time(x[0])], 4)
-def test_cumulative_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    for shape, scale in (((150, 131), 1.0), ((700,), 2.0**-9), ((1, 3), 30.0)):
-        codes = drawn(rng, fmt, shape, scale)
-        both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.cumsum, **options)
-
-
-@over(CASES, 5)
-def test_batches(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    for batch, rows, length, columns in ((3, 9, 40, 17), (4, 2, 5, 3), (5, 17, 33, 32)):
-        a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
-        c = drawn(rng, accumulator.partials, (batch, rows, columns), 1.0) if batch == 3 else None
-        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
-    monkeypatch.setattr(stacks, "ROOM", 1)  # one product after the other, of which some are not served
-    a[1, 2, 3], b[3, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
-    b[4], a[4] = 0, a[4] | (1 << (fmt.bits - 1))
-    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
-
-
-@over(CASES, 6)
-def test_batches_of_any_size_are_settled_beforehand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """What goes straight to the loops of batches: sums as short as they begin with, and products among them that the loops leave."""
-    accumulator, fmt, options, rng = resolved(case)
-    monkeypatch.setattr(small, "_plan", lambda *_: None)
-    shapes = (2, 9, 1, 17), (3, 8, 2, 16), (2, 8, 3, 5), (4, 17, 35, 18)
-    for batch, rows, length, columns in shapes[2 if accumulator.segments else 0 :]:
-        a, b = drawn(rng, fmt, (batch, rows, length), 1.0), drawn(rng, fmt, (batch, length, columns), 1.0)
-        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
-        both_ways(monkeypatch, a[0], b[0], fmt, accumulator, **options)
-    monkeypatch.setattr(stacks, "ROOM", 1)
-    a[1, 2, 3], b[2, 4, 5] = (bits.encode(x, fmt)[0] for x in (np.inf, np.nan))
-    both_ways(monkeypatch, a.swapaxes(1, 2).copy().swapaxes(1, 2), b, fmt, accumulator, **options)
-    codes, flags = bits.matmul(a, b, fmt, accumulator, **options)
-    again, seen = bits.matmul(a, b, fmt, accumulator, flags="any", **options)
-    np.testing.assert_array_equal(codes, again)
-    assert seen == np.bitwise_or.reduce(flags, axis=None)
-
 
 BATCHED = [
     *(
@@ -256,21 +189,6 @@ def test_a_product_too_small_for_its_loops_compiles_none_of_them(monkeypatch: py
     assert not flags.any()
 
 
-@pytest.mark.parametrize("fmt", ["float16", "bfloat16", "float8_e4m3fn", "float32"])
-def test_batches_by_one_and_two_threads(fmt: str) -> None:
-    rng, before, found = np.random.default_rng(9), get_num_threads(), []
-    a, b = drawn(rng, Format.from_name(fmt), (37, 24, 40), 1.0), drawn(rng, Format.from_name(fmt), (37, 40, 24), 1.0)
-    try:
-        for threads in (1, 2):
-            set_num_threads(threads)
-            found += [bits.matmul(a, b, fmt, fma("float32")), bits.matmul(a, b, fmt, mul_add("float16"))]
-    finally:
-        set_num_threads(before)
-    for one, other in zip(found[:2], found[2:], strict=True):
-        for x, y in zip(one, other, strict=True):
-            np.testing.assert_array_equal(x, y)
-
-
 @pytest.mark.parametrize("groups", [3, 150])
 @pytest.mark.parametrize("accumulator", [fma("float16"), amp("half"), pairwise("float16")], ids=repr)
 def test_depthwise_convolutions(accumulator: Accumulator, groups: int, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -284,46 +202,6 @@ def test_depthwise_convolutions(accumulator: Accumulator, groups: int, monkeypat
     both_ways(
         monkeypatch, image, gradient, weights.shape, fmt, accumulator, function=bits.conv2d_weight_gradient, **options
     )
-
-
-ROUNDINGS: list[dict[str, Any]] = [
-    {},
-    {"rounding": "toward_negative"},
-    {"rounding": "to_odd", "overflow": "saturate"},
-    {"overflow": "nan", "nan": "x86"},
-    {"ftz": True, "tininess": "before"},
-    {"daz": True},
-    STOCHASTIC,
-    {"out_format": "float8_e5m2", "rounding": "toward_zero"},
-]
-
-
-WAYS: list[Callable[[Format], Accumulator]] = [
-    pairwise,
-    exact,
-    lambda fmt: fma(fmt).replace(chains=3),
-    lambda fmt: mul_add(fmt).replace(chains=9),
-]
-
-
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("options", ROUNDINGS, ids=str)
-@pytest.mark.parametrize("way", WAYS, ids=["pairwise", "exact", "three chains", "nine chains"])
-@pytest.mark.parametrize(
-    "fmt", [Format.from_name(x) for x in ("float16", "bfloat16", "float8_e5m2", "float32")], ids=str
-)
-def test_trees_chains_and_entire_sums(
-    fmt: Format, way: Callable[[Format], Accumulator], options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng, how = np.random.default_rng(len(str(options))), way(fmt)
-    for outputs, length, scale in ((5, 7, 1.0), (70, 67, 2.0**-9), (1, 130, 300.0), (3, 1, 1.0), (2, 2, 2.0**-12)):
-        a, b = (drawn(rng, fmt, (outputs, length), scale) for _ in range(2))
-        c = drawn(rng, fmt, (outputs,), scale)
-        both_ways(monkeypatch, a, b, fmt, how, function=bits.vecdot, **options)
-        both_ways(monkeypatch, a, b, fmt, how, c, function=bits.vecdot, **options)
-        both_ways(monkeypatch, a[-37:], b.T, fmt, how, c, **options)
-        both_ways(monkeypatch, a, fmt, how, 1, function=bits.sum, **options)
-        both_ways(monkeypatch, np.ascontiguousarray(a.T), fmt, how, 0, function=bits.sum, **options)
 
 
 def test_entire_sums_of_distant_numbers(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -372,33 +250,6 @@ def test_sums_of_numbers_that_the_running_format_has_not(
         codes = bits.encode(rng.standard_normal((40, 150)) * scale, fmt)[0]
         both_ways(monkeypatch, codes, fmt, how, 0, function=bits.sum)
         both_ways(monkeypatch, codes[:, 0], fmt, how, function=bits.cumsum)
-
-
-@pytest.mark.usefixtures("small_pieces")
-@over(CASES, 7)
-def test_special_operands_go_the_plain_way_alone(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Infinities and NaNs at every kind of place, in a, b and c; only outputs that they go into are done again."""
-    accumulator, fmt, options, rng = resolved(case)
-    infinity = fmt.spec.infinity if fmt.infinities else fmt.nan_code
-    a, b = (drawn(rng, fmt, (300, 33), 1.0) for _ in range(2))
-    c = drawn(rng, accumulator.partials, (300,), 1.0)
-    for place, code in (((0, 0), infinity), ((299, 32), infinity | fmt.sign_bit), ((128, 5), fmt.nan_code)):
-        x, y = a.copy(), b.copy()
-        x[place] = code
-        both_ways(monkeypatch, x, y, fmt, accumulator, function=bits.vecdot, **options)
-        y[place] = 0
-        both_ways(monkeypatch, x, y, fmt, accumulator, c, function=bits.vecdot, **options)
-        both_ways(monkeypatch, x, b[0], fmt, accumulator, **options)
-        both_ways(monkeypatch, a, x[place[0]], fmt, accumulator, **options)
-    a[[3, 4, 5, 130, 131, 299], [0, 7, 32, 5, 5, 9]] = infinity
-    b[[4, 77, 131], [8, 1, 5]] = fmt.nan_code
-    c[[5, 200, 201]] = accumulator.partials.nan_code
-    both_ways(monkeypatch, a, b, fmt, accumulator, c, function=bits.vecdot, **options)
-    if bits.decode(bits.encode(1.0, fmt)[0], fmt) == 1.0:
-        for axis in (0, 1):
-            both_ways(monkeypatch, a, fmt, accumulator, axis, function=bits.sum, **options)
-            if accumulator in (fma(accumulator.partials), mul_add(accumulator.partials)):
-                both_ways(monkeypatch, a, fmt, accumulator, axis, function=bits.cumsum, **options)
 
 
 FUSED: list[Case] = [
@@ -484,23 +335,6 @@ def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.M
     assert not flags.any()
 
 
-@pytest.mark.parametrize("count", [1, 2])
-@pytest.mark.parametrize("how", [fma("float16"), amp("half"), pairwise("float16"), exact("float16")], ids=repr)
-def test_any_number_of_threads(count: int, how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    rng = np.random.default_rng(11)
-    fmt = Format.from_name("float16")
-    a, b = (drawn(rng, fmt, (600, 70), 1.0) for _ in range(2))
-    monkeypatch.setattr(lines, "PIECE", 1 << 13)
-    before = get_num_threads()
-    try:
-        set_num_threads(count)
-        for options in ({}, STOCHASTIC):
-            both_ways(monkeypatch, a, b, "float16", how, function=bits.vecdot, **options)
-            both_ways(monkeypatch, a.reshape(15, 40, 70), b.reshape(15, 70, 40), "float16", how, **options)
-    finally:
-        set_num_threads(before)
-
-
 @pytest.mark.parametrize("how", [fma("float16"), amp("half"), pairwise("float16"), exact("float16")], ids=repr)
 def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """Backwards, spread, repeated, read-only, transposed, swapped bytes."""
@@ -514,33 +348,6 @@ def test_operands_wherever_they_lie(how: Accumulator, monkeypatch: pytest.Monkey
             both_ways(monkeypatch, b, a, "float16", how, function=bits.vecdot)
     both_ways(monkeypatch, whole.astype(whole.dtype.newbyteorder()), whole, "float16", how, function=bits.vecdot)
     both_ways(monkeypatch, whole, "float16", how, 0, function=bits.sum)
-
-
-@SERVED
-@over([x for x in CASES if not x[0].segments], 2)
-def test_every_line_and_batch_is_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-
-    def refuse(*arguments: Any) -> None:
-        raise AssertionError("the plain way")
-
-    monkeypatch.setattr(plain, "run", refuse)
-    a = drawn(rng, fmt, (150, 16), 1.0)
-    bits.vecdot(a, a, fmt, accumulator, **options)
-    bits.matmul(a, a[0], fmt, accumulator, **options)
-    bits.sum(a, fmt, accumulator, 1, **options)
-    if not accumulator.reduction:
-        bits.matmul(a.reshape(3, 50, 16), a.reshape(3, 50, 16).transpose(0, 2, 1), fmt, accumulator, **options)
-
-
-@SERVED
-@pytest.mark.parametrize("how", [pairwise("float16"), exact("float16"), fma("float16").replace(chains=4)], ids=repr)
-def test_trees_chains_and_entire_sums_are_served(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(plain, "run", None)
-    a = drawn(np.random.default_rng(1), Format.from_name("float16"), (30, 30), 1.0)
-    bits.matmul(a, a, "float16", how)
-    bits.vecdot(a, a, "float16", how)
-    bits.sum(a, "float16", how)
 
 
 @pytest.mark.parametrize("nan", ["canonical", "x86"])

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from covering import Case, label, over, resolved
+from covering import Case, label, resolved
 from softfloat.kernels.spec import NAN_POLICIES
 from tiling_cases import CASES, DIRECTED, SERVED, STOCHASTIC, both_ways, encoded
 from unit_cases import drawn
@@ -22,32 +22,6 @@ from softfloat.accumulators import (
     vdpbf16ps,
 )
 from softfloat.engine import program, unit_ways
-
-SCALES = (1.0, 2.0**-7, 2.0**-13, 30.0)
-
-
-SHAPES = ((17, 65, 33), (40, 200, 50))
-
-
-@over(CASES, 0)
-@pytest.mark.parametrize("scale", SCALES)
-def test_same_bits_and_flags(case: Case, scale: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each case with every scale and both shapes, each scale with both shapes."""
-    accumulator, fmt, options, rng = resolved(case)
-    number = CASES.index(case) + SCALES.index(scale)
-    rows, length, columns = SHAPES[number % 2]
-    a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
-    c = drawn(rng, accumulator.partials, (rows, columns), scale) if number // 2 % 2 else None
-    both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
-
-
-@over(CASES, 1)
-def test_sums(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Products with ones; the fused ones are additions. Of one output, of few, and of many."""
-    accumulator, fmt, options, rng = resolved(case)
-    for length, columns, scale in ((3, 1, 1.0), (700, 1, 1.0), (300, 9, 2.0**-9), (130, 140, 30.0)):
-        codes = drawn(rng, fmt, (length, columns), scale)
-        both_ways(monkeypatch, codes, fmt, accumulator, 0, function=bits.sum, **options)
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from faster import both_ways
 
 from softfloat import bits, float16, float32, reference
 from softfloat.accumulators import pairwise
-from softfloat.engine import available, described, generated
+from softfloat.engine import described
 from softfloat.engine.arguments import has_nan, is_nan
 from softfloat.formats import ROSTER, Format
 from softfloat.reference import dots
@@ -75,64 +75,6 @@ def sum_in_pairs(codes: list[int], fmt: Format) -> tuple[int, int]:
 
 
 HALF, BF16, SINGLE, E5M2, E4M3 = "float16", "bfloat16", "float32", "float8_e5m2", "float8_e4m3fn"
-TILED: list[tuple[str, str, dict[str, Any]]] = [
-    (HALF, HALF, {}),
-    (HALF, E5M2, {"rounding": "toward_negative", "overflow": "saturate", "tininess": "before"}),
-    (HALF, HALF, {"rounding": "to_odd", "daz": True, "ftz": True}),
-    (BF16, BF16, {}),
-    (BF16, E4M3, {"rounding": "toward_zero", "overflow": "nan"}),
-    (SINGLE, BF16, {"rounding": "toward_positive"}),
-    (SINGLE, SINGLE, {"out_format": BF16}),
-    (SINGLE, SINGLE, {"rounding": "nearest_away", "overflow": "saturate"}),
-    (E4M3, E4M3, {"daz": True}),
-    ("tfloat32", BF16, {"rounding": "toward_negative"}),
-    ("float8_e4m3fnuz", "float8_e4m3fnuz", {"rounding": "nearest_away"}),
-]
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize(("fmt", "name", "options"), TILED, ids=str)
-def test_tiles(fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whole subtrees, with an odd one or some leaves left over, or none; overflows, tiny products, zeros of either sign, counted or not.
-
-    Of longer sums none is exact, for then quicker steps go on; some terms are next to nothing beside others.
-    """
-    monkeypatch.setattr(described, "LEAST_WORK", 0)
-    given, how, rng = Format.from_name(name), pairwise(fmt), np.random.default_rng(11)
-    sums, served = Format.from_name(fmt), watched(monkeypatch)
-    for length, scale in ((32, 1.0), (64, 2.0**-9), (97, 1.0), (165, 30.0), (31, 1.0), (224, 1000.0), (3, 2.0**-7)):
-        a, b = (numbers(rng, given, shape, scale, length > 100) for shape in ((9, length), (length, 17)))
-        if length < 100:
-            a[3], b[:, 4] = bits.encode(-0.0, given)[0], 0
-        a[5, : length // 2] = given.max_code if length == 224 else a[5, 0]
-        c = numbers(rng, sums, (9, 17), scale)
-        for start in (None, c, np.full_like(c, bits.encode(-0.0, sums)[0])):
-            both_ways(monkeypatch, bits.matmul, a, b, given, how, start, **options)
-            same_counts(monkeypatch, bits.matmul, a, b, given, how, start, **options)
-    assert len(served) > 25 or not all(available())
-
-
-def watched(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The descriptions of sums that generated loops do from now on."""
-    served, made = [], generated.Job.__init__
-
-    def make(job: Any, what: Any, *arguments: Any) -> None:
-        served.append(what)
-        made(job, what, *arguments)
-
-    monkeypatch.setattr(generated.Job, "__init__", make)
-    return served
-
-
-def numbers(
-    rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float, apart: bool = False
-) -> np.ndarray[Any, Any]:
-    """Codes about as large as `scale`, a part of them small integers times it, whose sums tie and cancel; or far smaller (`apart`)."""
-    x = np.where(rng.random(shape) < 0.5, rng.standard_normal(shape), rng.integers(-3, 4, shape))
-    if apart:
-        x = rng.standard_normal(shape) * np.exp2(-rng.choice([0, 0, 5, 11], shape))
-    codes: np.ndarray[Any, Any] = bits.encode(x * scale, fmt, overflow="saturate")[0]
-    return codes
 
 
 def test_tiles_that_count_more_than_their_words_hold(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -147,70 +89,6 @@ def test_tiles_that_count_more_than_their_words_hold(monkeypatch: pytest.MonkeyP
     assert set(codes.flat) == {0x7C00}
     assert set(flags.flat) == {5}
     same_counts(monkeypatch, bits.matmul, a, b, HALF, pairwise(HALF))
-
-
-DRAWN: list[tuple[str, str, dict[str, Any]]] = [
-    (HALF, HALF, {"sr_bits": 24}),
-    (BF16, E4M3, {"sr_bits": 16, "overflow": "saturate"}),
-    (E5M2, E5M2, {"sr_bits": 5, "overflow": "nan"}),
-    (HALF, E5M2, {"sr_bits": 52, "daz": True, "ftz": True}),
-]
-
-
-@pytest.mark.sampled(2)
-@pytest.mark.parametrize(("fmt", "name", "options"), DRAWN, ids=str)
-def test_tiles_that_draw_and_count(
-    fmt: str, name: str, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Whole groups of leaves, and some left over; overflows, tiny products, sums that hang on further random bits, with c and without."""
-    given, how, rng, served = Format.from_name(name), pairwise(fmt), np.random.default_rng(12), watched(monkeypatch)
-    rule = options | {"rounding": "stochastic", "seed": 7}
-    for length, scale in ((8, 2.0**-8), (40, 1.0), (93, 30.0), (5, 2.0**-7), (2300, 1.0)):
-        a, b = (numbers(rng, given, shape, scale) for shape in ((9, length), (length, 17)))
-        c = numbers(rng, how.partials, (9, 17), scale)
-        for start in (None, c):
-            same_counts(monkeypatch, bits.matmul, a, b, given, how, start, **rule)
-        same_counts(monkeypatch, bits.vecdot, a, a[::-1], given, how, c[:, 0], **rule)
-        if given == how.partials:
-            same_counts(monkeypatch, bits.sum, a, given, how, 1, **rule)
-    assert len(served) > 12 or not all(available())
-
-
-MODES: list[dict[str, Any]] = [
-    {},
-    {"rounding": "toward_negative", "overflow": "saturate"},
-    {"daz": True},
-    {"ftz": True, "rounding": "nearest_away"},
-    {"daz": True, "ftz": True, "overflow": "nan"},
-]
-"""With those that flush, nothing but the plain loop counted once."""
-
-
-def operand(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...]) -> np.ndarray[Any, Any]:
-    """Codes of zeros, small integers, and numbers whose products are tiny, ordinary, or overflow."""
-    scale = rng.choice([float(fmt.tiny) ** 0.5, 1.0, float(fmt.max) ** 0.5 / 2])
-    x = rng.standard_normal(shape) if rng.random() < 0.6 else rng.integers(-3, 4, shape)
-    codes: np.ndarray[Any, Any] = bits.encode(np.where(rng.random(shape) < 0.1, 0, x * scale), fmt)[0]
-    return codes
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("mode", MODES, ids=str)
-@pytest.mark.parametrize("name", ["float16", "float32", "tfloat32", "float8_e4m3fnuz"])
-def test_counts(name: str, mode: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Grids and lines of odd sizes, of few outputs and many, with c and without, by levels and by the plain loop."""
-    fmt, rng, served = Format.from_name(name), np.random.default_rng(len(str(mode))), watched(monkeypatch)
-    monkeypatch.setattr(described, "LEAST_WORK", 0)
-    shapes = [(5, 9, 7), (1, 70, 1), (33, 2, 40), (70, 33, 3), (40, 1, 5), (3, 16, 1100), (2, 2100, 1)]
-    for rows, length, columns in shapes * 2:
-        a, b = operand(rng, fmt, (rows, length)), operand(rng, fmt, (length, columns))
-        c = operand(rng, fmt, (rows, columns)) if rng.random() < 0.5 else None
-        for function, arguments in ((bits.matmul, (a, b)), (bits.vecdot, (a, np.broadcast_to(b[:, 0], a.shape)))):
-            start = c if c is None or function is bits.matmul else c[:, 0]
-            same_counts(monkeypatch, function, *arguments, fmt, pairwise(fmt), start, **mode)
-        for axis in (0, 1):
-            same_counts(monkeypatch, bits.sum, a, fmt, pairwise(fmt), axis, **mode)
-    assert len(served) >= 14 or not all(available())
 
 
 def test_codes_below_the_normal_numbers_of_a_format_without_subnormals(monkeypatch: pytest.MonkeyPatch) -> None:

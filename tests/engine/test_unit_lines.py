@@ -8,18 +8,15 @@ import numpy as np
 import pytest
 from covering import Case, label, over, resolved
 from faster import SERVED, both_ways
-from unit_cases import BF16, CASES, E2M1, E4M3, E5M2, E5M6, HALF, SINGLE, drawn
+from unit_cases import BF16, CASES, E2M1, E5M2, E5M6, HALF, SINGLE, drawn
 
-from softfloat import Format, bits, get_num_threads, set_num_threads
+from softfloat import Format, bits
 from softfloat.accumulators import (
     Accumulator,
     Alignment,
-    Reduction,
-    Stage,
     amd_mfma,
     amp,
     arm_bfdot,
-    arm_fp8dot,
     chunked,
     compensated,
     exact,
@@ -33,7 +30,6 @@ from softfloat.engine import lines, plain, products, small, unit_ways
 from softfloat.engine.unit_ways import UnitWay
 
 DRAWS = {"rounding": "stochastic", "seed": 3}
-IN_ORDER = [case for case in CASES if case[0].compensation or case[0].fixed]
 
 
 @pytest.fixture
@@ -53,20 +49,6 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
 
     monkeypatch.setattr(lines, "run", watched)
     return found
-
-
-@over(CASES, 0)
-def test_dot_products(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operands of any size, in pieces that break a turn's outputs off; k that is no whole number of turns."""
-    accumulator, fmt, options, rng = resolved(case)
-    monkeypatch.setattr(lines, "PIECE", 1 << 10)
-    for outputs, length, scale in ((150, 33, 1.0), (31, 72, 2.0**-13), (3, 200, 1000.0), (130, 1, 1.0)):
-        a, b = drawn(rng, fmt, (outputs, length), scale), drawn(rng, fmt, (outputs, length), scale)
-        c = drawn(rng, accumulator.partials, (outputs,), scale * scale)
-        for start in (None, c, np.full_like(c, accumulator.partials.sign_bit)):
-            both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, start, **options)
-        if scale == 1.0:
-            assert any(served)
 
 
 PANEL, PANELS = 128, 12
@@ -154,58 +136,6 @@ def test_exact_sums_of_more_bits_than_steps_put_together(served: list[bool], mon
     assert served
 
 
-@over(CASES, 2)
-def test_sums_and_vectors(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """One operand for all outputs, and one output alone."""
-    accumulator, fmt, options, rng = resolved(case)
-    for rows, length in ((70, 65), (9, 8), (1, 300), (1, 1)):
-        a, b = drawn(rng, fmt, (rows, length), 1.0), drawn(rng, fmt, (length, 1), 1.0)
-        c = drawn(rng, accumulator.partials, (rows, 1), 1.0)
-        both_ways(monkeypatch, bits.sum, a, fmt, accumulator, 1, **options)
-        both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, c, **options)
-        both_ways(monkeypatch, bits.matmul, b.T, a.T, fmt, accumulator, **options)
-    assert any(served)
-
-
-@over(CASES, 3)
-def test_specials_leave_others_in_the_line(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
-    for code in bits.encode(np.array(values), fmt)[0].tolist():
-        a, b = drawn(rng, fmt, (90, 24), 1.0), drawn(rng, fmt, (90, 24), 1.0)
-        c = drawn(rng, accumulator.partials, (90,), 1.0)
-        a[0, 0], a[44, 23], b[63, 7] = code, code, code
-        c[89] = bits.encode(np.nan, accumulator.partials)[0]
-        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, c, **options)
-        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, **options)
-    assert any(served)
-
-
-@over(IN_ORDER, 4)
-def test_cumulative_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """In pieces of k, of many outputs and of one."""
-    accumulator, fmt, options, rng = resolved(case)
-    monkeypatch.setattr(lines, "RECORDED", 1 << 10)
-    for shape, scale in (((70, 41), 1.0), ((3, 90), 2.0**-9), ((300,), 30.0), ((1,), 1.0)):
-        codes = drawn(rng, fmt, shape, scale)
-        both_ways(monkeypatch, bits.cumsum, codes, fmt, accumulator, len(shape) - 1, **options)
-    assert any(served)
-
-
-@over(CASES, 5)
-def test_counts(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ordinary operands, and of few bits, whose sums tie, cancel and overflow; whole turns, and k that fills none up."""
-    accumulator, fmt, options, rng = resolved(case)
-    few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
-    known = bits.encode(np.array(few), fmt, overflow="saturate")[0]
-    for length in (64, 19):
-        a, b = drawn(rng, fmt, (75, length), 1.0), drawn(rng, fmt, (75, length), 1.0)
-        c = drawn(rng, accumulator.partials, (75,), 1.0)
-        both_ways(monkeypatch, bits.vecdot, a, b, fmt, accumulator, c, count=True, **options)
-        both_ways(monkeypatch, bits.sum, rng.choice(known, (75, length)), fmt, accumulator, 1, count=True, **options)
-    assert any(served) or accumulator.aligned is not None or accumulator.reduction
-
-
 @pytest.mark.parametrize("fmt", [HALF, E5M2, BF16, SINGLE])
 @pytest.mark.parametrize("method", ["kahan", "neumaier", "two_term"])
 def test_compensated_sums_that_overflow(
@@ -222,63 +152,7 @@ def test_compensated_sums_that_overflow(
     assert any(served)
 
 
-@pytest.mark.parametrize(
-    ("how", "options"),
-    [(amp("half", mode="chained"), DRAWS), (tensor_core("H100", zero_exponent=-126), {}), (fixed_point(20, -9), {})],
-    ids=str,
-)
-def test_pieces_and_threads(
-    how: Accumulator, options: dict[str, Any], served: list[bool], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    rng, before, found = np.random.default_rng(26), get_num_threads(), []
-    a, b = drawn(rng, Format.from_name(HALF), (700, 50), 1.0), drawn(rng, Format.from_name(HALF), (700, 50), 1.0)
-    try:
-        for threads, piece in ((1, 1 << 18), (2, 1 << 18), (1, 1 << 12), (2, 1 << 11)):
-            set_num_threads(threads)
-            monkeypatch.setattr(lines, "PIECE", piece)
-            found.append(bits.vecdot(a, b, HALF, how, **options))
-    finally:
-        set_num_threads(before)
-    for other in found[1:]:
-        for one, same in zip(found[0], other, strict=True):
-            np.testing.assert_array_equal(one, same)
-    assert any(served)
-
-
 # -- small grids -------------------------------------------------------------------------------------------------------
-
-SEGMENTS = Accumulator(name="segments", running=Stage(HALF), segments=3, reduction=(Reduction(Stage(SINGLE)),))
-GRIDS: list[Case] = [
-    *CASES[1::5],
-    (fma(HALF), HALF, {"count": True}),
-    (mul_add(BF16), BF16, {"count": True} | DRAWS),
-    (tensor_core("A100", output=HALF), HALF, {"count": True}),
-    (chunked(5, HALF, SINGLE), HALF, {}),
-    (chunked(5, HALF, SINGLE), HALF, DRAWS | {"count": True}),
-    (fma(HALF).replace(chains=3), HALF, DRAWS),
-    (pairwise(HALF), HALF, {"rounding": "toward_positive"}),
-    (pairwise(SINGLE), E4M3, DRAWS),
-    (SEGMENTS, HALF, {"count": True}),
-    (amp("half"), HALF, DRAWS),
-    (arm_fp8dot(4), E4M3, {"out_format": HALF} | DRAWS),
-]
-
-
-@pytest.mark.usefixtures("served")
-@pytest.mark.parametrize("case", GRIDS, ids=label)
-def test_small_grids(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """One of them, and many, some at a time; with infinities in some."""
-    accumulator, fmt, options, rng = resolved(case)
-    monkeypatch.setattr(products, "SPREAD", 1 << 10)
-    for shape in ((5, 7), (7, 3)):
-        a, b = drawn(rng, fmt, (4, shape[0], 19), 1.0), drawn(rng, fmt, (4, 19, shape[1]), 1.0)
-        c = drawn(rng, accumulator.partials, (4, *shape), 1.0)
-        both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, c, **options)
-        both_ways(monkeypatch, bits.matmul, a[0], b[0], fmt, accumulator, **options)
-        if fmt.infinities:
-            a[2, 1, 3] = bits.encode(np.inf, fmt)[0]
-        both_ways(monkeypatch, bits.matmul, a, b, fmt, accumulator, **options)
-        both_ways(monkeypatch, bits.matmul, a[2], b[2], fmt, accumulator, c[2], **options)
 
 
 @SERVED

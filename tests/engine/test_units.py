@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import faster
 import numpy as np
 import pytest
-from covering import Case, label, over, resolved
 from unit_cases import (
     BF16,
-    CASES,
     E2M1,
     E4M3,
     E4M3Z,
@@ -43,18 +39,7 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import (
-    available,
-    block_units,
-    elementwise,
-    joining,
-    programs,
-    small,
-    stacks,
-    tiling,
-    unit_ways,
-    units,
-)
+from softfloat.engine import available, block_units, joining, programs, small, stacks, tiling, unit_ways
 from softfloat.reference import dots as oracle_of
 
 
@@ -96,60 +81,6 @@ def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = 
     faster.both_ways(monkeypatch, function, *arguments, **options)
 
 
-@over(CASES, 0)
-def test_same_bits_and_flags(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    ordinary = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3
-    for scale in (ordinary, 2.0**-13, 1000.0):
-        for rows, length, columns in ((9, 65, 19), (17, 72, 33)):
-            a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
-            c = drawn(rng, accumulator.partials, (rows, columns), scale * scale) if length == 65 else None
-            both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
-        if scale == ordinary and all(available()):
-            assert any(served)
-
-
-@over(CASES, 4)
-def test_lengths(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    for length in (0, 1, 7):
-        a, b = drawn(rng, fmt, (5, length), 1.0), drawn(rng, fmt, (length, 8), 1.0)
-        c = drawn(rng, accumulator.partials, (5, 8), 1.0)
-        for start in (None, c, np.full_like(c, accumulator.partials.sign_bit)):
-            both_ways(monkeypatch, a, b, fmt, accumulator, start, **options)
-    assert served is not None
-
-
-@over(CASES, 5)
-def test_zeros_ties_and_cancelled_sums(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Operands of few bits, whose sums tie, cancel and are zero of either sign all the time."""
-    accumulator, fmt, options, rng = resolved(case)
-    few = [0.0, -0.0, 1.0, -1.0, 1.5, 0.5, -0.5, 4.0, -4.0]
-    wide = [*few, fmt.max / 64, -fmt.max / 64, fmt.tiny * 4, fmt.smallest_subnormal, -fmt.smallest_subnormal]
-    for values in (few, wide):
-        known, _ = bits.encode(np.array(values), fmt, overflow="saturate")
-        a, b = rng.choice(known, (12, 70)), rng.choice(known, (70, 17))
-        c = bits.encode(rng.choice(values, (12, 17)), accumulator.partials, overflow="saturate")[0]
-        a[3], b[:, 4] = rng.choice(known[:2], 70), rng.choice(known[:2], 70)
-        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
-        both_ways(monkeypatch, a, b, fmt, accumulator, **options)
-    assert served is not None
-
-
-@over(CASES, 6)
-def test_sums_of_negative_zeros(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Every term is -0; beside rows and columns of numbers that span much."""
-    accumulator, fmt, options, rng = resolved(case)
-    a, b = drawn(rng, fmt, (9, 33), 1.0), drawn(rng, fmt, (33, 18), 1.0)
-    a, b = (bits.encode(np.abs(bits.decode(x, fmt)), fmt)[0] for x in (a, b))
-    a[:, 0], b[5] = fmt.max_code, bits.encode(fmt.smallest_subnormal, fmt)[0]
-    a[2], a[5, :16] = fmt.sign_bit, fmt.sign_bit
-    c = np.full((9, 18), accumulator.partials.sign_bit, accumulator.partials.dtype)
-    both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
-    both_ways(monkeypatch, a, b, fmt, accumulator, **options)
-    assert served is not None
-
-
 @pytest.mark.parametrize("name", ["V100", "A100", "H100"])
 def test_sums_that_round_to_a_positive_zero(name: str, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """-2^-26 as a half is +0 where a core makes all zeros so, and -0 where none but those of its grid."""
@@ -160,70 +91,6 @@ def test_sums_that_round_to_a_positive_zero(name: str, served: list[bool], monke
         codes, flags = bits.matmul(a, b, HALF, tensor_core(name, output=HALF, positive_zeros=positive))
         assert set(codes.flat) == {zero}
         assert set(flags.flat) == {3}
-    assert any(served) or not all(available())
-
-
-@over(CASES, 7)
-def test_specials(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Infinities, NaNs and the largest numbers, at corners and between."""
-    accumulator, fmt, options, rng = resolved(case)
-    values = [fmt.max, *[np.inf] * bool(fmt.infinities), *[np.nan] * bool(fmt.has_nan)]
-    for code in bits.encode(np.array(values), fmt)[0].tolist():
-        a, b = drawn(rng, fmt, (20, 40), 1.0), drawn(rng, fmt, (40, 24), 1.0)
-        c = drawn(rng, accumulator.partials, (20, 24), 1.0)
-        a[0, 0], a[19, 39], b[7, 23] = code, code, code
-        c[5, 5] = bits.encode(np.nan, accumulator.partials)[0]
-        both_ways(monkeypatch, a, b, fmt, accumulator, c, **options)
-    largest = np.full((9, 40), fmt.max_code, fmt.dtype)
-    both_ways(monkeypatch, largest, largest.T, fmt, accumulator, **options)
-    assert served is not None
-
-
-STACKS = [case for case in CASES if case[0].aligned is not None or case[0].name.startswith("amp")]
-
-
-def stacked_ways(monkeypatch: pytest.MonkeyPatch, compute: Callable[[], Any]) -> bool:
-    """Whether they went together; the plain loop has the same bits and flags."""
-    served, run = [], stacks.run
-
-    def watched(*arguments: Any) -> Any:
-        done = run(*arguments)
-        served.append(done is not None)
-        return done
-
-    with monkeypatch.context() as patch:
-        patch.setattr(stacks, "run", watched)
-        patch.setattr(small, "_run", lambda *_: None)
-        quick = compute()
-        patch.setattr(elementwise, "FAST", False)
-        plain = compute()
-    for one, other in zip(quick, plain, strict=True):
-        np.testing.assert_array_equal(one, other)
-    return any(served)
-
-
-@over(STACKS, 1)
-def test_many_small_products(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Together, and as the plain loop has them, one by one."""
-    accumulator, fmt, options, rng = resolved(case)
-    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
-    served = False
-    a, b = drawn(rng, fmt, (3, 9, 33), 1.0), drawn(rng, fmt, (3, 33, 10), 1.0)
-    c = drawn(rng, accumulator.partials, (3, 9, 10), 1.0)
-    for start in (None, c):
-        served |= stacked_ways(monkeypatch, partial(bits.matmul, a, b, fmt, accumulator, start, **options))
-    grouped = accumulator.aligned is not None and accumulator.aligned.group > 1
-    assert served or grouped or accumulator.reduction or not all(available())
-
-
-@pytest.mark.parametrize("case", CASES[::5] + [case for case in CASES[1::5] if "seed" in case[2]], ids=label)
-def test_threads(case: Case, served: list[bool]) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    scale = 1.0 if accumulator.partials.max > 1e3 else 2.0**-3  # whose sums do not overflow
-    a, b = drawn(rng, fmt, (90, 64), scale), drawn(rng, fmt, (64, 70), scale)
-    found = faster.by_threads(lambda: bits.matmul(a, b, fmt, accumulator, **options))
-    for one, other in zip(*found, strict=True):
-        np.testing.assert_array_equal(one, other)
     assert any(served) or not all(available())
 
 
@@ -364,19 +231,6 @@ def test_block_formats(name: str, scale: float, served: list[bool], monkeypatch:
     assert any(served) or scale != 1.0
 
 
-COUNTED: list[Case] = [
-    *CASES,
-    (tensor_core("V100"), HALF, {}),
-    (tensor_core("H100"), HALF, {}),
-    (tensor_core("H100", output=HALF), HALF, {}),
-    (tensor_core("Ada", E5M2, HALF), E5M2, {}),
-    (tensor_core("H100", E4M3, instruction="mma.sync"), E4M3, {}),
-    (amp("half", mode="aligned"), HALF, {"overflow": "nan", "rounding": "stochastic", "seed": 2}),
-    (exact(HALF).replace(block=5), HALF, {"overflow": "saturate"}),
-    (exact(HALF).replace(block=5), E5M2, {"tininess": "before"}),
-]
-
-
 def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> None:
     """Sums of 48 bits, the least and the greatest of which float32 does not hold, though it holds results."""
     how = fixed_point(48, -24).replace(segments=2, reduction=(Reduction(Stage(SINGLE)),))
@@ -386,40 +240,6 @@ def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> N
     both_ways(monkeypatch, a, b.T, fmt, how, function=bits.vecdot, count=True)
     largest = bits.matmul(a, b, fmt, how, count=True)[2].largest
     assert np.any(largest.astype(np.float32) != largest)
-
-
-@over(COUNTED, 2)
-def test_same_counts_of_units(case: Case, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of ordinary operands; of those of few bits, whose sums tie, cancel, overflow and are zero of either sign; and of hardly any."""
-    accumulator, fmt, options, rng = resolved(case)
-    kinds, choose = [], units.choose
-
-    def chosen(planned: Any) -> Any:
-        way = choose(planned)
-        kinds.append(None if way is None else way.unit.kind)
-        return way
-
-    monkeypatch.setattr(units, "choose", chosen)
-    few = [0.0, -0.0, 1.0, -1.0, 1.5, -0.5, 4.0, fmt.max / 64, -fmt.max, fmt.tiny * 4, fmt.smallest_subnormal]
-    known, _ = bits.encode(np.array(few), fmt, overflow="saturate")
-    both = partial(both_ways, monkeypatch, count=True)
-    for scale, shape in (
-        (1.0, (9, 65, 19)),
-        (2.0**-13, (17, 72, 33)),
-        (1000.0, (3, 7, 9)),
-        (1.0, (2, 1, 3)),
-        (1.0, (2, 0, 2)),
-    ):
-        rows, length, columns = shape
-        a, b = drawn(rng, fmt, (rows, length), scale), drawn(rng, fmt, (length, columns), scale)
-        c = drawn(rng, accumulator.partials, (rows, columns), scale * scale)
-        both(a, b, fmt, accumulator, c, **options)
-        both(a, b, fmt, accumulator, **options)
-        if scale == 1.0 and length == 65 and all(available()) and accumulator.partials.max > 1e3:
-            serves = any(kinds) or accumulator.compensation is not None
-            assert any(served) == serves or accumulator.reduction
-        x, y = rng.choice(known, (rows, length)), rng.choice(known, (length, columns))
-        both(x, y, fmt, accumulator, c, **options)
 
 
 def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,9 +14,11 @@ from softfloat import Environment, Format, bits, engine
 from softfloat.accumulators import (
     amp,
     chunked,
+    exact,
     fma,
     from_poplar_options,
     mul_add,
+    pairwise,
     slic,
     tensor_core,
     vdpbf16ps,
@@ -160,6 +162,35 @@ CASES: list[Case] = [
     (fma("float8_e4m3fn"), "float8_e4m3fn", STOCHASTIC | {"ftz": True, "sr_bits": 5}),
     (fma("float8_e4m3fnuz"), "float8_e4m3fnuz", STOCHASTIC),
 ]
+
+OF_PRODUCTS: list[dict[str, Any]] = [
+    {},
+    {"rounding": "toward_negative"},
+    {"rounding": "to_odd", "overflow": "saturate"},
+    {"overflow": "nan", "nan": "x86"},
+    {"ftz": True, "tininess": "before", "rounding": "nearest_away"},
+    {"daz": True},
+    {"daz": True, "ftz": True, "rounding": "toward_positive"},
+    {"out_format": "float8_e5m2", "rounding": "toward_zero"},
+    STOCHASTIC,
+    STOCHASTIC | {"sr_bits": 5, "overflow": "saturate"},
+    STOCHASTIC | {"sr_bits": 16, "tininess": "before"},
+    {"environment": Environment(**STOCHASTIC, sr_bits=20, overflow="nan", nan="x86", replica=3)},
+    STOCHASTIC | {"sr_bits": 9, "sr_method": "half"},
+    STOCHASTIC | {"seed": 2**63 + 1, "stream": 2**40 + 5, "out_format": "float8_e5m2"},
+    STOCHASTIC | {"daz": True},
+]
+WHOLE: list[Case] = [
+    (how, source, options)
+    for place, (fmt, source) in enumerate((
+        ("float16", "float16"), ("bfloat16", "bfloat16"), ("float8_e5m2", "float16"), ("float32", "float16"), ("float32", "float32"),
+        ("float8_e4m3fn", "float8_e4m3fn"), (E5M6, "float16"), ("bfloat16", "float16"), ("float8_e4m3fn", "float8_e5m2"),
+        ("tfloat32", "bfloat16"), ("float8_e4m3fnuz", "float8_e4m3fnuz"),
+    ))
+    for turn, how in enumerate((pairwise(fmt), exact(fmt), fma(fmt).replace(chains=3), mul_add(fmt).replace(chains=9)))
+    for options in OF_PRODUCTS[(place + turn) % 3 :: 3]
+]  # fmt: skip
+"""Sums in pairs, of all products at once, and in several chains."""
 
 
 def both_ways(monkeypatch: pytest.MonkeyPatch, *arguments: Any, function: Any = bits.matmul, **options: Any) -> None:

@@ -25,6 +25,7 @@ from softfloat.accumulators import (
     systolic,
     tensor_core,
 )
+from softfloat.accumulators.accumulator import COMPENSATIONS
 
 E5M6 = Format("e5m6", exponent_bits=5, mantissa_bits=6)
 E4M3, E5M2, E2M1, E4M3Z = "float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float8_e4m3fnuz"
@@ -111,7 +112,26 @@ CASES: list[Case] = [
         (SINGLE, SINGLE, "neumaier", {"rounding": "toward_negative"}), (SINGLE, SINGLE, "two_term", {"rounding": "nearest_away"}),
         (E5M6, HALF, "neumaier", {"rounding": "toward_negative", "ftz": True}),
     )),
+    *((compensated(fmt, method), name, {"rounding": "stochastic", "seed": 11, "stream": 1 << 33, **options})
+      for method in COMPENSATIONS for fmt, name, options in (
+        (HALF, HALF, {}), (HALF, HALF, {"sr_bits": 8, "ftz": True}), (HALF, SINGLE, {"daz": True, "out_format": E5M2}),
+        (BF16, BF16, {"sr_bits": 17}), (SINGLE, SINGLE, {}), (SINGLE, HALF, {"tininess": "before"}), (SINGLE, BF16, {"sr_bits": 1}),
+        (E5M2, HALF, {"overflow": "saturate"}), (E4M3, E4M3, {"overflow": "nan"}), ("float6_e3m2fn", "float6_e3m2fn", {}),
+        ("tfloat32", HALF, {"nan": "x86"}), (E4M3Z, E5M2, {}), (E5M6, E5M6, {"daz": True, "ftz": True, "sr_bits": 13}),
+    )),
 ]  # fmt: skip
+
+COUNTED: list[Case] = [
+    (tensor_core("V100"), HALF, {}),
+    (tensor_core("H100"), HALF, {}),
+    (tensor_core("H100", output=HALF), HALF, {}),
+    (tensor_core("Ada", E5M2, HALF), E5M2, {}),
+    (tensor_core("H100", E4M3, instruction="mma.sync"), E4M3, {}),
+    (amp("half", mode="aligned"), HALF, {"overflow": "nan", "rounding": "stochastic", "seed": 2}),
+    (exact(HALF).replace(block=5), HALF, {"overflow": "saturate"}),
+    (exact(HALF).replace(block=5), E5M2, {"tininess": "before"}),
+]
+"""More of them, whose additions are counted."""
 
 
 def drawn(rng: np.random.Generator, fmt: Format, shape: tuple[int, ...], scale: float) -> np.ndarray[Any, Any]:
