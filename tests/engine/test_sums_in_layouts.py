@@ -152,6 +152,14 @@ def test_operands_of_few_bits(case: Case, held: Held) -> None:
         held(bits.matmul, a, b, fmt, how, c, **options)
 
 
+@pytest.mark.parametrize("how", [tiling_cases.fma(HALF), tiling_cases.mul_add(HALF)], ids=repr)
+def test_a_sum_that_is_read_as_zero(how: Accumulator, held: Held) -> None:
+    """2^-15 is subnormal, and with 2^-14 to come the sum is 2^-14 (0x0400), not 1.5 times that."""
+    a, b = np.tile(np.array([0x3800, 0x3C00], np.uint16), (40, 1)), np.full((2, 40), 0x0400, np.uint16)
+    assert held(bits.matmul, a, b, HALF, how, daz=True) or not all(available())
+    assert set(bits.matmul(a, b, HALF, how, daz=True)[0].flat) == {0x0400}
+
+
 @over(CASES, 2)
 def test_lines(case: Case, held: Held) -> None:
     how, fmt, options, rng = resolved(case)
