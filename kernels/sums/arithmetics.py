@@ -169,7 +169,7 @@ class Careful(Arithmetic):
         return found.apart_from(s) if error is None else found.apart_from(s) | error.nonzero()
 
     def _added(self, x, s, error, may_underflow):
-        """s, rounded, which is what was added to x. What overflows is lost, as no s is the number that it becomes; an infinite s loses nothing."""
+        """s, rounded, which is what was added to x. What overflows is lost, also where it becomes a NaN, which is apart from nothing."""
         unbounded, found = self._rounded(s, may_underflow)
         lost, most = self._lost(s, error, found), np.inf
         if not self.observer.in_lanes:
@@ -180,6 +180,7 @@ class Careful(Arithmetic):
             return found
         over = (unbounded.magnitude() > self.turn.parameter("largest")) & (s.magnitude() < most)
         changed = s.differs(x) if error is None else s.differs(x) | error.nonzero()
+        lost = over | lost & (s.magnitude() < most)
         self.observer.addition(self.state, Addition(x, self.read(found), lost, over, changed))
         return found
 

@@ -22,9 +22,8 @@ from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, FormatSpec, Rule, policy_for
 
-SMALL = (
-    2 * SMALLEST_SHARE - 1
-)  # elements that one thread does, as many as there may be: a call goes straight to its loop
+SMALL = 2 * SMALLEST_SHARE - 1
+"""Elements up to which one thread does a call, however many there may be: it goes straight to its loop."""
 
 Brief = tuple[Settings, bool, int]
 """Settings with overrides, whether each element has flags of its own, the number of the stream."""
