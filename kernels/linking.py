@@ -147,8 +147,7 @@ class Simplified(Part):
 
     def _optimize_final_module(self) -> None:
         """Briefly: loops that inline it are optimised with it, and those of stochastic rounding are a third faster than after all passes."""
-        codegen: Any = self._codegen
-        builder = codegen._pass_builder(opt=1, loop_vectorize=False, slp_vectorize=False)
+        builder = llvm.create_pass_builder(self._codegen._tm, llvm.create_pipeline_tuning_options(speed_level=1))
         brief_passes(builder).run(self._final_module, builder)
 
     def finalize(self) -> None:
