@@ -1,124 +1,123 @@
 """Elements of `blocks`: what becomes of ordinary operands of short formats, in float32 and its bits.
 
-    exact result = fl(x op y), cut toward zero, and whether anything is lost below its last bit
+    exact result = fl(x op y), cut toward zero, and where anything is lost below its last bit
     below the target's normal range the smallest normal number is added: last bits then have one place for all
     rounded = bits + bias; the dropped bits carry where they reach the threshold of their sign and parity
 
 Products of numbers of at most 12 bits are exact; of a sum, TwoSum gives the error; quotients and roots have a rest, of their error's sign.
 Stochastic rounding adds at most 16 random bits. Nothing hangs on what the host does with subnormals.
+
+An element is a function of what is `known`, three vectors of codes and one of random half-words: (codes, flags, lanes that another loop is
+to do, or None). Numbers that are known have their names in `ordinary.Ordinary`.
 """
 
-from functools import cache
+from .fast import has_feature
+from .steps import sum_and_error
+from .sums.language import SHORT
 
-import numpy as np
+INEXACT, TINY_INEXACT, NEVER = 1, 3, None
+MAGNITUDE, SIGN = 0x7FFFFFFF, -0x80000000
+SMALLEST, INFINITE, ONE_EXPONENT = 0x00800000, 0x7F800000, 1 << 23
+LOW_BITS = -4096
+"""Cuts a float32 to its 12 high bits: those times a number of 12, and the others, are exact products."""
 
-from . import jit
-from .arith import sum_and_error
-from .fast import (
-    INEXACT,
-    MAGNITUDE,
-    NONE,
-    SMALLEST_BITS,
-    TINY_INEXACT,
-    ZERO,
-    half_value,
-    high_bits,
-    quotient_and_rest,
-)
-from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 
-ONE_EXPONENT = np.int32(1 << 23)
+def one_where(lanes, like):
+    """1 in these lanes, 0 in others."""
+    return lanes.long(like.element)
 
 
 # -- operands ----------------------------------------------------------------------------------------------------------
 
 
-@kernel
-def half_number(code, numbers):
+def half_number(code, known):
     """A half, by the CPU."""
-    return half_value(np.uint16(code))
+    return code.cut(SHORT).singles("half")
 
 
-@kernel
-def bfloat16_number(code, numbers):
+def bfloat16_number(code, known):
     """A bfloat16 that is not subnormal."""
-    return bits_float(shift_left(cut(code, NONE), 16), ZERO)
+    return (code << 16).floats()
 
 
-@kernel
-def number(code, numbers):
+def number(code, known):
     """A number of any format: `carrier.decode` without its special cases."""
-    magnitude = cut(code & numbers.magnitude_mask, NONE)
-    fields = cut(shift_left(magnitude, numbers.shift) + numbers.rebias, NONE)
-    below = magnitude < numbers.hidden
-    value = bits_float(cut(fields + ONE_EXPONENT, NONE) if below else fields, ZERO)
-    value = value - numbers.smallest if below else value
-    sign = shift_left(cut(code ^ magnitude, NONE), numbers.sign_shift)
-    return bits_float(cut(float_bits(value) | sign, NONE), ZERO)
+    magnitude = code & known.magnitude_mask
+    fields, below = (magnitude << known.shift) + known.rebias, magnitude < known.hidden
+    value = below.choose(fields + ONE_EXPONENT, fields).floats()
+    value = below.choose(value - known.smallest, value)
+    return (value.bits() | (code ^ magnitude) << known.sign_shift).floats()
 
 
 READERS = {"half": half_number, "bfloat16": bfloat16_number, "any": number}
-"""Kind of codes -> function of one."""
+"""Kind of codes -> function of them."""
 
 
-# -- exact results: (bits cut toward zero, whether anything is lost, a sign bit if an addend has one) ------------------------
+# -- exact results: (bits cut toward zero, where anything is lost, sign bits of addends) ---------------------------------------
 
 
-@kernel
-def inward(bits, lost):
+def inward(bits, lanes):
     """Bits, less one where a result was rounded away from zero."""
-    return cut(bits - (INEXACT if lost else NONE), bits)
+    return bits - one_where(lanes, bits)
 
 
-@kernel
 def exact_sum(x, y, z):
     """x + y, on either carrier."""
     s, error = sum_and_error(x, y)
-    bits = float_bits(s)
-    lost = abs(error) > ZERO
-    return inward(bits, (cut(bits ^ float_bits(error), bits) < NONE) & lost), lost, float_bits(x) | float_bits(y)
+    bits, lost = s.bits(), error.nonzero()
+    return inward(bits, ((bits ^ error.bits()) < 0) & lost), lost, x.bits() | y.bits()
 
 
-@kernel
 def exact_difference(x, y, z):
     """x - y."""
     return exact_sum(x, -y, z)
 
 
-@kernel
 def exact_product(x, y, z):
     """x * y, of no more bits than the carrier has."""
-    return float_bits(x * y), False, NONE
+    return (x * y).bits(), NEVER, None
 
 
-@kernel
 def exact_fused(x, y, z):
     """x * y + z, of such a product."""
     return exact_sum(x * y, z, z)
 
 
-@kernel
+def high_bits(x):
+    """float32 without its 12 low bits."""
+    return (x.bits() & LOW_BITS).floats()
+
+
+def quotient_and_rest(x, y):
+    """(x / y rounded, what x is more than that times y): of y of at most 12 bits, exact."""
+    q = x / y
+    if has_feature("fma"):
+        return q, (-q).fused(y, x)
+    high = high_bits(q)
+    return q, (x - high * y) - (q - high) * y
+
+
 def exact_quotient(x, y, z):
     """x / y; on the side of the rounded one on which x is of the latter times y."""
     q, rest = quotient_and_rest(x, y)
-    lost = abs(rest) > ZERO
-    return inward(float_bits(q), (cut(float_bits(rest) ^ float_bits(x), NONE) < NONE) & lost), lost, NONE
+    lost = rest.nonzero()
+    return inward(q.bits(), ((rest.bits() ^ x.bits()) < 0) & lost), lost, None
 
 
-@kernel
 def root_and_rest(x):
     """(The square root of x rounded, what x is more than its square), exact."""
-    s = np.sqrt(x)
+    s = x.root()
+    if has_feature("fma"):
+        return s, (-s).fused(s, x)
     high = high_bits(s)
     low = s - high
     return s, ((x - high * high) - (high + high) * low) - low * low
 
 
-@kernel
 def exact_root(x, y, z):
     """The square root of x."""
     s, rest = root_and_rest(x)
-    return inward(float_bits(s), rest < ZERO), rest != ZERO, NONE
+    return inward(s.bits(), rest < 0.0), rest.nonzero(), None
 
 
 EXACT = {
@@ -132,68 +131,62 @@ EXACT = {
 """Operation -> function of three numbers. Differences of short formats are sums of a code whose sign is flipped."""
 
 
-@kernel
-def converted(code_a, code_b, code_c, numbers):
-    """A float32 as it is."""
-    return cut(code_a, NONE), False, NONE
+def converted(known, code, *_):
+    """float32 as it is."""
+    return code, NEVER, None
 
 
-@kernel
-def converted_double(code_a, code_b, code_c, numbers):
-    """A float64 that is no smaller than float32's normal numbers."""
-    x = bits_float(np.int64(code_a), 1.0)
-    near = np.float32(x)
-    back = np.float64(near)
-    return inward(float_bits(near), abs(back) > abs(x)), back != x, NONE
+def converted_double(known, code, *_):
+    """float64 that is no smaller than float32's normal numbers."""
+    x = code.floats()
+    near = x.single()
+    back = near.double()
+    return inward(near.bits(), back.magnitude() > x.magnitude()), back.apart_from(x), None
 
 
-@cache
 def _result(kind, operation):
-    """result(code_a, code_b, code_c, numbers): the exact result of codes."""
+    """result(known, codes ...): the exact result."""
     if operation == "convert":
         return converted_double if kind == "float64" else converted
     read, exact = READERS[kind], EXACT[operation]
 
-    @kernel
-    def result(code_a, code_b, code_c, numbers):
-        second = cut(code_b ^ cut(numbers.flip, code_b), code_b)
-        return exact(read(code_a, numbers), read(second, numbers), read(code_c, numbers))
+    def result(known, a, b, c):
+        return exact(read(a, known), read(b ^ known.flip, known), read(c, known))
 
-    return jit.referable(result, kind, operation)
+    return result
 
 
 # -- below the normal range ----------------------------------------------------------------------------------------------
 
 
-@kernel
-def lifted(magnitude, lost, numbers):
-    """(bits, whether anything is lost), with what is below the normal range moved to where its last bit is dropped as others are."""
-    value = bits_float(max(magnitude, SMALLEST_BITS) if magnitude != NONE else magnitude, ZERO)
-    s = value + numbers.smallest
-    error = value - (s - numbers.smallest)
-    bits = cut(float_bits(s) - ONE_EXPONENT, NONE)
-    bits = cut(bits - INEXACT, NONE) if error < ZERO else bits
-    below = magnitude < numbers.lowest_bits
-    return bits if below else magnitude, lost | (below & (error != ZERO))
+def either(lanes, others):
+    """Where one holds or the other; None never does."""
+    return others if lanes is NEVER else lanes if others is NEVER else lanes | others
 
 
-@kernel
-def lifted_sum(magnitude, lost, numbers):
+def lifted(magnitude, lost, known):
+    """(bits, where anything is lost), with what is below the normal range moved to where its last bit is dropped as others are."""
+    value = magnitude.is_zero().choose(magnitude, magnitude.at_least(SMALLEST)).floats()
+    s = value + known.smallest
+    error = value - (s - known.smallest)
+    bits, below = inward(s.bits() - ONE_EXPONENT, error < 0.0), magnitude < known.lowest_bits
+    return below.choose(bits, magnitude), either(lost, below & error.nonzero())
+
+
+def lifted_sum(magnitude, lost, known):
     """The same for sums, which lose nothing there."""
-    s = bits_float(magnitude, ZERO) + numbers.smallest
-    return cut(float_bits(s) - ONE_EXPONENT, NONE) if magnitude < numbers.lowest_bits else magnitude, lost
+    s = magnitude.floats() + known.smallest
+    return (magnitude < known.lowest_bits).choose(s.bits() - ONE_EXPONENT, magnitude), lost
 
 
-@kernel
-def not_lifted(magnitude, lost, numbers):
+def not_lifted(magnitude, lost, known):
     """The same where there is nothing below the normal range, or float32 ends where the format does."""
     return magnitude, lost
 
 
-@kernel
-def lifted_zero(magnitude, lost, numbers):
+def lifted_zero(magnitude, lost, known):
     """The same where nothing but zero is below it."""
-    return max(magnitude, numbers.rebias), lost
+    return magnitude.at_least(known.rebias), lost
 
 
 def _lifting(operation, lifts, calm):
@@ -208,47 +201,48 @@ def _lifting(operation, lifts, calm):
 # -- rounding: bits with the dropped ones carried ------------------------------------------------------------------------
 
 
-@kernel
-def carried_nearest(magnitude, negative, numbers):
+def of_sign(known, name, negative):
+    """Of two numbers, called after their sign, the one of each lane."""
+    return negative.choose(getattr(known, f"{name}_negative"), getattr(known, f"{name}_positive"))
+
+
+def carried_nearest(magnitude, negative, known):
     """Nearest even."""
-    odd = cut(shift_right(magnitude, numbers.dropped_bits) & INEXACT, NONE)
-    return cut(magnitude + cut(odd + numbers.up_positive_even, NONE), NONE)
+    return magnitude + ((magnitude >> known.dropped_bits & 1) + known.up_positive_even)
 
 
-@kernel
-def carried_selected(magnitude, negative, numbers):
+def carried_selected(magnitude, negative, known):
     """Any deterministic mode."""
-    odd = cut(shift_right(magnitude, numbers.dropped_bits) & INEXACT, NONE) != NONE
-    positive = numbers.up_positive_odd if odd else numbers.up_positive_even
-    other = numbers.up_negative_odd if odd else numbers.up_negative_even
-    return cut(magnitude + (other if negative else positive), NONE)
+    odd = (magnitude >> known.dropped_bits & 1).nonzero()
+    positive = odd.choose(known.up_positive_odd, known.up_positive_even)
+    return magnitude + negative.choose(odd.choose(known.up_negative_odd, known.up_negative_even), positive)
 
 
-@kernel
-def signed_code(carried, negative, numbers):
+def signed_code(carried, negative, known):
     """(magnitude, code) of carried bits."""
-    magnitude = cut(shift_right(carried, numbers.dropped_bits) - numbers.code_rebias, NONE)
-    sign = numbers.sign if magnitude != NONE else numbers.zero_sign
-    return magnitude, cut(magnitude | sign, NONE) if negative else magnitude
+    magnitude = (carried >> known.dropped_bits) - known.code_rebias
+    sign = magnitude.is_zero().choose(known.zero_sign, known.sign)
+    return magnitude, negative.choose(magnitude | sign, magnitude)
 
 
-@kernel
-def bounded(magnitude, code, negative, inexact, tiny, numbers):
-    """(code, flags) of a result that may be tiny or overflow."""
-    over = magnitude > numbers.largest
-    flags = (TINY_INEXACT if tiny else INEXACT) if inexact else NONE
-    flags = numbers.overflow_flags if over else flags
-    beyond = numbers.overflow_negative if negative else numbers.overflow_positive
-    return beyond if over else code, flags
+def bounded(magnitude, code, negative, inexact, tiny, known):
+    """(codes, flags) of results that may be tiny or overflow."""
+    flags = (inexact & tiny).choose(magnitude.all_of(TINY_INEXACT), one_where(inexact, magnitude))
+    over = magnitude > known.largest
+    return over.choose(of_sign(known, "overflow", negative), code), over.choose(known.overflow_flags, flags)
 
 
-@kernel
-def unserved(whole, numbers):
-    """1 where a result is flushed."""
-    return INEXACT if (whole < numbers.unserved) & (whole != NONE) else NONE
+def unserved(whole, known):
+    """Where a result is flushed."""
+    return (whole < known.unserved) & whole.nonzero()
 
 
-# -- elements: (code, flags, 1 where another loop is to do it) ------------------------------------------------------------
+# -- elements ------------------------------------------------------------------------------------------------------------
+
+
+def _with(bits, lost):
+    """Bits, of which the last is set where anything is lost."""
+    return bits if lost is NEVER else bits | one_where(lost, bits)
 
 
 def deterministic(kind, operation, way, lifts, flushes, calm):
@@ -257,59 +251,53 @@ def deterministic(kind, operation, way, lifts, flushes, calm):
     carry = carried_nearest if way == "nearest" else carried_selected
     plain, zeros = calm or (operation == "add" and not flushes), operation in ("add", "fma") and way != "nearest"
 
-    @kernel
-    def element(code_a, code_b, code_c, half_word, numbers):
-        bits, lost, signs = exact(code_a, code_b, code_c, numbers)
-        negative = bits < NONE
-        whole = cut(bits & MAGNITUDE, NONE)
-        magnitude, lost_there = lift(whole, lost, numbers)
-        magnitude = cut(magnitude | (INEXACT if lost_there else NONE), NONE)
-        kept, code = signed_code(carry(magnitude, negative, numbers), negative, numbers)
-        inexact = cut(magnitude & numbers.dropped_mask, NONE) != NONE
-        raised, left = INEXACT if inexact else NONE, NONE
+    def element(known, a, b, c, random):
+        bits, lost, signs = exact(known, a, b, c)
+        negative, whole, left = bits < 0, bits & MAGNITUDE, NEVER
+        magnitude = _with(*lift(whole, lost, known))
+        kept, code = signed_code(carry(magnitude, negative, known), negative, known)
+        inexact = (magnitude & known.dropped_mask).nonzero()
+        flags = one_where(inexact, bits)
         if not plain:
-            limit = numbers.tiny_negative if negative else numbers.tiny_positive
-            tiny = cut(whole | (INEXACT if lost else NONE), NONE) < limit
-            code, raised = bounded(kept, code, negative, inexact, tiny, numbers)
+            tiny = _with(whole, lost) < of_sign(known, "tiny", negative)
+            code, flags = bounded(kept, code, negative, inexact, tiny, known)
             if flushes:
-                left = unserved(whole, numbers)
+                left = unserved(whole, known)
         if zeros:
-            code = numbers.downward_sign if (bits == NONE) & (signs < NONE) else code
-        return code, raised, left
+            code = (bits.is_zero() & (signs < 0)).choose(known.downward_sign, code)
+        return code, flags, left
 
     return element
 
 
 def stochastic(kind, operation, way, lifts, flushes, calm):
-    """With the random bits of a half-word."""
+    """With the random bits of half-words."""
     exact, lift = _result(kind, operation), _lifting(operation, lifts, calm)
     plain = calm or (operation == "add" and not flushes)
 
-    @kernel
-    def element(code_a, code_b, code_c, half_word, numbers):
-        bits, lost, _ = exact(code_a, code_b, code_c, numbers)
-        negative = bits < NONE
-        whole = cut(bits & MAGNITUDE, NONE)
-        magnitude, lost = lift(whole, lost, numbers)
-        random = shift_left(shift_right(np.int32(half_word), numbers.random_right), numbers.random_left)
-        random = cut(random | numbers.taken, NONE) if random != NONE else random
-        magnitude = cut(magnitude | cut((INEXACT if lost else NONE) & numbers.taken, NONE), NONE)
-        carried = cut(magnitude + random, NONE)
-        hanging = cut(numbers.hanging - (INEXACT if lost else NONE), NONE)
-        is_open = cut(carried & numbers.dropped_mask, NONE) > hanging
-        kept, code = signed_code(carried, negative, numbers)
-        inexact = lost | (cut(magnitude & numbers.dropped_mask, NONE) != NONE)
-        raised, left = INEXACT if inexact else NONE, NONE
-        if not plain:
-            tiny = whole < numbers.lowest_bits
-            hangs = inexact & tiny & (whole >= numbers.tiny_positive)
-            if lifts:  # random bits as part of half as large a last bit, that of what is just not normal
-                unbounded = cut(whole + random, NONE)
-                tiny = tiny & ((whole < numbers.tiny_positive) | (unbounded < numbers.lowest_bits))
-                hangs = hangs & (cut(unbounded & numbers.dropped_mask, NONE) > hanging)
-            code, raised = bounded(kept, code, negative, inexact, tiny, numbers)
-            is_open = is_open | hangs
-            left = unserved(whole, numbers)
-        return code, raised, INEXACT if is_open else left
+    def element(known, a, b, c, random):
+        bits, lost, _ = exact(known, a, b, c)
+        negative, whole = bits < 0, bits & MAGNITUDE
+        magnitude, lost = lift(whole, lost, known)
+        random = random >> known.random_right << known.random_left
+        random = random.is_zero().choose(random, random | known.taken)
+        hanging = known.hanging
+        if lost is not NEVER:
+            magnitude = magnitude | lost.choose(known.taken, 0)
+            hanging = inward(hanging, lost)
+        carried = magnitude + random
+        open_ = (carried & known.dropped_mask) > hanging
+        kept, code = signed_code(carried, negative, known)
+        inexact = either(lost, (magnitude & known.dropped_mask).nonzero())
+        if plain:
+            return code, one_where(inexact, bits), open_
+        tiny = whole < known.lowest_bits
+        hangs = inexact & tiny & (whole >= known.tiny_positive)
+        if lifts:  # random bits as part of half as large a last bit, that of what is just not normal
+            unbounded = whole + random
+            tiny = tiny & ((whole < known.tiny_positive) | (unbounded < known.lowest_bits))
+            hangs = hangs & ((unbounded & known.dropped_mask) > hanging)
+        code, flags = bounded(kept, code, negative, inexact, tiny, known)
+        return code, flags, open_ | hangs | unserved(whole, known)
 
     return element

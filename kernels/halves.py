@@ -1,182 +1,152 @@
 """Elements of `blocks`: halves, rounded by the CPU's own conversions (x86: F16C; Armv8-A: FCVT)."""
 
-import numpy as np
-
-from .arith import sum_and_error
-from .elements import converted_double, exact_fused, root_and_rest
-from .fast import (
-    INEXACT,
-    INFINITE_BITS,
+from .elements import (
+    INFINITE,
     MAGNITUDE,
-    NONE,
+    NEVER,
     TINY_INEXACT,
-    ZERO,
-    half_code,
-    half_value,
+    converted_double,
+    exact_fused,
+    half_number,
+    of_sign,
+    one_where,
     quotient_and_rest,
+    root_and_rest,
 )
-from .jit import bits_float, cut, float_bits, kernel
+from .steps import sum_and_error
+from .sums.language import WORD
 
 
-@kernel
-def odd_half(bits, lost, signs):
-    """The float32 of an exact result that rounds as it does: its last bit says whether anything is lost."""
-    return bits_float(cut(bits | (INEXACT if lost else NONE), NONE), ZERO)
+def odd(bits, lost, signs):
+    """float32 of an exact result that rounds as it does: its last bit says whether anything is lost."""
+    return (bits | one_where(lost, bits)).floats()
 
 
-@kernel
-def half_converted(code_a, code_b, code_c):
-    """(float32 nearest the exact result, bits that are not zero where they differ)."""
-    return bits_float(cut(code_a, NONE), ZERO), NONE
+def _converted(known, a, b, c):
+    """(float32 nearest the exact result, numbers that are not zero where they differ)."""
+    return a.floats(), NEVER
 
 
-@kernel
-def half_narrowed(code_a, code_b, code_c):
-    """The same of a float64."""
-    return odd_half(*converted_double(code_a, code_b, code_c, ZERO)), NONE
+def _narrowed(known, a, b, c):
+    """The same of float64."""
+    return odd(*converted_double(known, a)), NEVER
 
 
-@kernel
-def half_sum(code_a, code_b, code_c):
-    """The same of a + b. float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous, as for all but fma."""
-    s, error = sum_and_error(half_value(code_a), half_value(code_b))
-    return s, cut(float_bits(error) & MAGNITUDE, NONE)
+def _sum(x, y, z):
+    """The same of x + y. float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous, as for all but fma."""
+    return sum_and_error(x, y)
 
 
-@kernel
-def half_difference(code_a, code_b, code_c):
-    """The same of a - b."""
-    return half_sum(code_a, np.uint16(code_b ^ np.uint16(0x8000)), code_c)
+def _difference(x, y, z):
+    """The same of x - y."""
+    return sum_and_error(x, -y)
 
 
-@kernel
-def half_product(code_a, code_b, code_c):
-    """The same of a * b."""
-    return half_value(code_a) * half_value(code_b), NONE
+def _product(x, y, z):
+    """The same of x * y."""
+    return x * y, NEVER
 
 
-@kernel
-def half_quotient(code_a, code_b, code_c):
-    """The same of a / b."""
-    q, rest = quotient_and_rest(half_value(code_a), half_value(code_b))
-    return q, cut(float_bits(rest) & MAGNITUDE, NONE)
+def _quotient(x, y, z):
+    """The same of x / y."""
+    return quotient_and_rest(x, y)
 
 
-@kernel
-def half_root(code_a, code_b, code_c):
+def _root(x, y, z):
     """The same of a square root."""
-    s, rest = root_and_rest(half_value(code_a))
-    return s, cut(float_bits(rest) & MAGNITUDE, NONE)
+    return root_and_rest(x)
 
 
-@kernel
-def half_fused(code_a, code_b, code_c):
-    """A float32 whose last bit says whether a * b + c is between it and another."""
-    return odd_half(*exact_fused(half_value(code_a), half_value(code_b), half_value(code_c))), NONE
+def _fused(x, y, z):
+    """float32 whose last bit says whether x * y + z is between it and another."""
+    return odd(*exact_fused(x, y, z)), NEVER
 
 
-NEAR = {
-    "convert": half_converted,
-    "add": half_sum,
-    "sub": half_difference,
-    "mul": half_product,
-    "div": half_quotient,
-    "sqrt": half_root,
-    "fma": half_fused,
-}
+NEAR = {"add": _sum, "sub": _difference, "mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
 
 
-@kernel
-def half_sum_rounded(s, error, numbers):
-    """(code, flags) of a result that is not tiny and inexact, and does not overflow."""
-    code = half_code(s)
-    changed = cut(cut(float_bits(half_value(code)) ^ float_bits(s), NONE) | error, NONE)
-    return cut(code, NONE), INEXACT if changed != NONE else NONE
+def _near(operation, from_double):
+    if operation == "convert":
+        return _narrowed if from_double else _converted
+    return lambda known, *codes: NEAR[operation](*(half_number(x, known) for x in codes))
 
 
-@kernel
-def half_rounded(s, error, numbers):
-    """(code, flags) of any result."""
-    code = half_code(s)
-    back = float_bits(half_value(code))
-    tiny = cut(float_bits(s) & MAGNITUDE, NONE) < numbers.tiny_positive
-    over = cut(back & MAGNITUDE, NONE) == INFINITE_BITS
-    inexact = cut(cut(back ^ float_bits(s), NONE) | error, NONE) != NONE
-    flags = (TINY_INEXACT if tiny else INEXACT) if inexact else NONE
-    flags = numbers.overflow_flags if over else flags
-    beyond = numbers.overflow_negative if s < ZERO else numbers.overflow_positive
-    return beyond if over else cut(code, NONE), flags
+def through_half(s):
+    """(codes, the bits of what they stand for)."""
+    code = s.coded("half")
+    return code.long(WORD), code.singles("half").bits()
 
 
-@kernel
-def half_stepped(s, error, numbers):
-    """(code, flags) of an exact result under another deterministic mode: the nearest half, or the one before or after it."""
-    bits = float_bits(s)
-    negative = bits < NONE
-    magnitude = cut(bits & MAGNITUDE, NONE)
-    tie = numbers.ties_negative if negative else numbers.ties_positive
-    beside = cut(max(cut(magnitude + min(tie, NONE), NONE), NONE) | cut(tie & INEXACT, NONE), NONE)
-    near = cut(half_code(bits_float(beside, ZERO)), NONE)
-    back = float_bits(half_value(np.uint16(near)))
-    up = numbers.away_negative if negative else numbers.away_positive
-    down = numbers.toward_negative if negative else numbers.toward_positive
-    kept = cut(near + up, NONE) if back < magnitude else near
-    kept = cut(kept - down, NONE) if back > magnitude else kept
-    inexact = back != magnitude
-    kept = cut(kept | numbers.to_odd, NONE) if inexact else kept
-    tiny = magnitude < (numbers.tiny_negative if negative else numbers.tiny_positive)
-    flags = (TINY_INEXACT if tiny else INEXACT) if inexact else NONE
-    code = cut(kept | numbers.sign, NONE) if negative else kept
-    over = (kept > numbers.largest) | (magnitude >= numbers.above_largest)
-    beyond = numbers.overflow_negative if negative else numbers.overflow_positive
-    return beyond if over else code, numbers.overflow_flags if over else flags
+def apart(back, s, error):
+    """Where a result is inexact."""
+    differs = back.apart_from(s.bits())
+    return differs if error is NEVER else differs | error.nonzero()
 
 
-@kernel
-def half_toward_zero(s):
-    """(bits, the half at or before it, whether they differ); bits and codes of one sign are compared and counted as they are."""
-    bits = float_bits(s)
-    near = half_code(s)
-    back = float_bits(half_value(near))
-    return bits, cut(cut(near, NONE) - INEXACT, NONE) if back > bits else cut(near, NONE), back != bits
+def rounded_sum(s, error, known):
+    """(codes, flags) of results none of which is tiny and inexact, or overflows."""
+    code, back = through_half(s)
+    return code, one_where(apart(back, s, error), code)
 
 
-@kernel
-def half_cut(s, error, numbers):
-    """The same toward zero."""
-    bits, kept, inexact = half_toward_zero(s)
-    return half_cut_bounded(bits, kept, inexact, numbers)
+def bounded(code, s, inexact, tiny, over, known):
+    """(codes, flags) of any results."""
+    flags = (inexact & tiny).choose(code.all_of(TINY_INEXACT), one_where(inexact, code))
+    beyond = of_sign(known, "overflow", s.bits() < 0)
+    return over.choose(beyond, code), over.choose(known.overflow_flags, flags)
 
 
-@kernel
-def half_odd(s, error, numbers):
+def rounded(s, error, known):
+    """The same to nearest even."""
+    code, back = through_half(s)
+    tiny, over = (s.bits() & MAGNITUDE) < known.tiny_positive, (back & MAGNITUDE).equals(INFINITE)
+    return bounded(code, s, apart(back, s, error), tiny, over, known)
+
+
+def stepped(s, error, known):
+    """The same of exact results under another deterministic mode: the nearest half, or the one before or after it."""
+    bits = s.bits()
+    negative, magnitude = bits < 0, bits & MAGNITUDE
+    tie = of_sign(known, "ties", negative)
+    beside = (magnitude + tie.at_most_signed(0)).at_least_signed(0) | tie & 1
+    near, back = through_half(beside.floats())
+    kept = near + (back < magnitude).choose(of_sign(known, "away", negative), 0)
+    kept = kept - (back > magnitude).choose(of_sign(known, "toward", negative), 0)
+    inexact = back.apart_from(magnitude)
+    kept = kept | inexact.choose(known.to_odd, 0)
+    tiny = magnitude < of_sign(known, "tiny", negative)
+    over = (kept > known.largest) | (magnitude >= known.above_largest)
+    return bounded(negative.choose(kept | known.sign, kept), s, inexact, tiny, over, known)
+
+
+def cut(s, error, known, to_odd=False):
+    """The same toward zero, or `to_odd`: modes that treat both signs alike, and take nothing to infinity by themselves.
+
+    Bits and codes of one sign are compared and counted as they are.
+    """
+    bits = s.bits()
+    near, back = through_half(s)
+    kept, inexact = near - one_where(back > bits, near), back.apart_from(bits)
+    kept = kept | one_where(inexact, kept) if to_odd else kept
+    magnitude = bits & MAGNITUDE
+    return bounded(kept, s, inexact, magnitude < known.tiny_positive, magnitude >= known.above_largest, known)
+
+
+def cut_to_odd(s, error, known):
     """The same to odd."""
-    bits, kept, inexact = half_toward_zero(s)
-    return half_cut_bounded(bits, cut(kept | INEXACT, NONE) if inexact else kept, inexact, numbers)
+    return cut(s, error, known, True)
 
 
-@kernel
-def half_cut_bounded(bits, kept, inexact, numbers):
-    """(code, flags) under a mode that treats both signs alike, and takes nothing to infinity by itself."""
-    magnitude = cut(bits & MAGNITUDE, NONE)
-    flags = (TINY_INEXACT if magnitude < numbers.tiny_positive else INEXACT) if inexact else NONE
-    over = magnitude >= numbers.above_largest
-    beyond = numbers.overflow_negative if bits < NONE else numbers.overflow_positive
-    return beyond if over else kept, numbers.overflow_flags if over else flags
-
-
-MODES = {"nearest": half_rounded, "toward_zero": half_cut, "to_odd": half_odd, "selected": half_stepped}
-"""Way -> function of a float32 near the result; `selected` serves all but nearest even, and like others exact ones."""
+MODES = {"nearest": rounded, "toward_zero": cut, "to_odd": cut_to_odd, "selected": stepped}
+"""Way -> function of float32 near the result; `selected` serves all but nearest even, and like others exact ones."""
 
 
 def cpu(operation, way, calm, from_double):
     """Halves that the CPU rounds; of conversions `from_double` they come from float64, not float32."""
-    near, plain = half_narrowed if from_double else NEAR[operation], calm or operation in ("add", "sub")
-    rounded = half_sum_rounded if way == "nearest" and plain else MODES[way]
+    near, plain = _near(operation, from_double), calm or operation in ("add", "sub")
+    made = rounded_sum if way == "nearest" and plain else MODES[way]
 
-    @kernel
-    def element(code_a, code_b, code_c, half_word, numbers):
-        code, raised = rounded(*near(code_a, code_b, code_c), numbers)
-        return code, raised, NONE
+    def element(known, a, b, c, random):
+        return *made(*near(known, a, b, c), known), NEVER
 
     return element

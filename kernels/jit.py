@@ -21,7 +21,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils, imputils
-from numba.extending import intrinsic, lower_builtin, register_jitable, type_callable
+from numba.extending import lower_builtin, register_jitable, type_callable
 from numba.np import arrayobj
 
 from .compile_cache import CompileCache, tell
@@ -42,22 +42,9 @@ CACHE_LINE = 64  # bytes
 row = register_jitable(pipeline_class=PartCompiler, **_UNCALLED)
 """Decorator of loops over a row that other loops call. Those that begin with `stand_alone()` stay calls."""
 
-if DISABLED:
 
-    def stand_alone():
-        """Nothing, in plain Python."""
-
-else:
-
-    @intrinsic
-    def stand_alone(context):
-        """Keeps LLVM from copying the function it stands in to every place that calls it, which takes long to compile."""
-
-        def codegen(context, builder, signature, arguments):
-            builder.function.attributes.add("noinline")
-            return context.get_dummy_value()
-
-        return types.void(), codegen
+def stand_alone():
+    """Keeps LLVM from copying the function it stands in to every place that calls it, which takes long to compile."""
 
 
 @row
@@ -88,14 +75,14 @@ SOURCE_DIGEST = _source_digest()
 
 
 def compiled(function: Callable) -> Callable:
-    """Compile a loop: cached on disk, without the interpreter lock, IEEE division."""
+    """Compile a loop: cached on disk, without the interpreter lock, IEEE division. Its `by_python` is what Python makes of the same source."""
+
+    def interpreted(*arguments: object) -> object:
+        with np.errstate(all="ignore"):
+            found = function(*arguments)
+        return found.item() if isinstance(found, np.generic) else found  # as compiled code gives Python's numbers
+
     if DISABLED:
-
-        def interpreted(*arguments: object) -> object:
-            with np.errstate(all="ignore"):
-                found = function(*arguments)
-            return found.item() if isinstance(found, np.generic) else found  # as compiled code gives Python's numbers
-
         return interpreted
 
     for cell in function.__closure__ or ():
@@ -109,6 +96,7 @@ def compiled(function: Callable) -> Callable:
     }  # not all of Numba's own types know
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)
+    dispatcher.by_python = interpreted
     told = set()  # threads that waited for one compilation saw it too
     compile_for = dispatcher._compile_for_args
 
@@ -127,6 +115,12 @@ def compiled(function: Callable) -> Callable:
     dispatcher._compile_for_args = timed
     found: Callable = dispatcher
     return found
+
+
+def is_there(loop: Any, arguments: tuple[object, ...]) -> bool:
+    """Whether a loop is compiled for what it is called with, in this process or on disk."""
+    signature = tuple(map(loop.typeof_pyval, arguments))
+    return signature in loop.overloads or loop._cache.keeps(signature, loop.targetctx)
 
 
 def referable(function: Callable, *parameters: object) -> Callable:
@@ -178,6 +172,15 @@ def lowered(function):
         return define
 
     return decorate
+
+
+@lowered(stand_alone)
+def _stand_alone(context):
+    def codegen(context, builder, signature, arguments):
+        builder.function.attributes.add("noinline")
+        return context.get_dummy_value()
+
+    return types.void(), codegen
 
 
 def float_bits(x):

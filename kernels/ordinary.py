@@ -8,10 +8,8 @@ from fractions import Fraction
 from math import ceil, frexp
 from typing import NamedTuple
 
-import numpy as np
-
-from .fast import INFINITE_BITS, MAGNITUDE, NONE, ONE64, SMALLEST_BITS
-from .jit import cut, fixed_tuple, kernel
+from .fast import INFINITE_BITS, MAGNITUDE, SMALLEST_BITS
+from .jit import fixed_tuple, kernel
 from .spec import CARRIER32, NanEncoding, Rounding, count_fields, emin, format_spec, target, thresholds
 
 
@@ -224,87 +222,3 @@ def ordinary(fmt, rule, operation):
         taken=most_dropped if either else 0,
         smallest=2.0**lowest,
     )
-
-
-# -- looks -------------------------------------------------------------------------------------------------------------
-
-
-@kernel
-def all_ordinary(codes, zero, numbers):
-    """Whether all operands are. Zero, less one, is the largest of codes; `zero` is 0 where it is not ordinary."""
-    like = codes[0]
-    mask, unit, lone = cut(numbers.look_mask, like), cut(zero, like), cut(numbers.lone_nan, like)
-    most, least, nearest = cut(0, like), cut(-1, like), cut(-1, like)
-    if numbers.least > zero:
-        for i in range(codes.size):
-            magnitude = cut(codes[i] & mask, like)
-            most = max(most, magnitude)
-            least = min(least, cut(magnitude - unit, like))
-    else:
-        for i in range(codes.size):
-            most = max(most, cut(codes[i] & mask, like))
-    if numbers.lone_nan > NONE:
-        for i in range(codes.size):
-            nearest = min(nearest, cut(codes[i] ^ lone, like))
-    return (most <= cut(numbers.most, like)) & (least >= cut(numbers.least - zero, like)) & (nearest != cut(0, like))
-
-
-@kernel
-def is_calm(codes, numbers):
-    """Whether no float32 is tiny in the format that it becomes, or beyond it; zero, less one, is the largest of them."""
-    most, least, one = cut(0, codes[0]), cut(-1, codes[0]), cut(1, codes[0])
-    for i in range(codes.size):
-        magnitude = cut(codes[i] & MAGNITUDE, one)
-        most = max(most, magnitude)
-        least = min(least, cut(magnitude - one, one))
-    return (least >= cut(numbers.lowest_bits - 1, one)) & (most <= cut(numbers.largest_bits, one))
-
-
-@kernel
-def is_ordinary(code, zero, numbers):
-    """Whether one is."""
-    magnitude = cut(code & cut(numbers.look_mask, code), code)
-    within = cut(magnitude - cut(zero, code), code) >= cut(numbers.least - zero, code)
-    is_nan = (numbers.lone_nan > NONE) & (code == cut(numbers.lone_nan, code))
-    return within & (magnitude <= cut(numbers.most, code)) & (not is_nan)
-
-
-LEAST_SINGLE, ABOVE_SINGLES = np.int64((1023 - 126) << 52), np.int64((1023 + 128) << 52)
-MAGNITUDE64 = np.int64((1 << 63) - 1)
-
-
-@kernel
-def ends(codes):
-    """(The greatest magnitude of float64 numbers, the least that is not 0, less one), as bits."""
-    most, least = np.int64(0), MAGNITUDE64
-    for i in range(codes.size):
-        magnitude = np.int64(codes[i]) & MAGNITUDE64
-        most, least = max(most, magnitude), min(least, (magnitude - ONE64) & MAGNITUDE64)
-    return most, least
-
-
-@kernel
-def all_singles(codes):
-    """Whether all numbers are zeros, or of the size of float32's normal ones."""
-    most, least = ends(codes)
-    return (most < ABOVE_SINGLES) & (least >= LEAST_SINGLE - ONE64)
-
-
-@kernel
-def is_single(code, zero, numbers):
-    """Whether one is."""
-    magnitude = np.int64(code) & MAGNITUDE64
-    return ((magnitude >= LEAST_SINGLE) & (magnitude < ABOVE_SINGLES)) | (magnitude == 0)
-
-
-@kernel
-def widened(bits):
-    """The bits of a float32 number as float64's."""
-    return (np.int64(bits) << 29) + (np.int64(1023 - 127) << 52)
-
-
-@kernel
-def are_calm_doubles(codes, numbers):
-    """`is_calm` of float64."""
-    most, least = ends(codes)
-    return (least >= widened(numbers.lowest_bits) - ONE64) & (most <= widened(numbers.largest_bits))

@@ -7,9 +7,31 @@ zero is not above the smallest normal number and finite. So no result hangs on w
 import numpy as np
 
 from . import jit
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO
+from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO, odd_sum
 from .jit import bits_float, cut, float_bits, kernel
-from .singles import fused_of, not_ordinary, product_of
+
+
+@kernel
+def product_of(x, y):
+    """(x * y rounded to nearest, a number with the sign of what is lost)."""
+    exact = np.float64(x) * np.float64(y)
+    product = np.float32(exact)
+    return product, exact - np.float64(product)
+
+
+@kernel
+def fused_of(x, y, z):
+    """The same of x * y + z, which in float64, to odd, has all bits that decide."""
+    odd = odd_sum(np.float64(x) * np.float64(y), np.float64(z))
+    near = np.float32(odd)
+    return near, odd - np.float64(near)
+
+
+@kernel
+def not_ordinary(bits, lost):
+    """Whether a result is beyond the normal numbers, or may have been rounded there."""
+    magnitude = cut(bits & MAGNITUDE, NONE)
+    return ((magnitude <= SMALLEST_BITS) & ((magnitude != NONE) | lost)) | (magnitude >= INFINITE_BITS)
 
 
 @kernel
@@ -41,10 +63,10 @@ def added(order):
                     wild = unusual(of_row[j]) | unusual(columns[j]) | unusual(totals[j])
                     s, y = bits_float(of_row[j], ZERO), bits_float(columns[j], ZERO)
                     if sums_first:
-                        product, error = product_of(s, y if by_b else x, s)
+                        product, error = product_of(s, y if by_b else x)
                         other = x if by_b else y
                     else:
-                        product, error = product_of(x, y, s)
+                        product, error = product_of(x, y)
                         other = s
                     found, rest = fused_of(product, other, bits_float(totals[j], ZERO))
                     cut_off, lost = error != 0.0, rest != 0.0

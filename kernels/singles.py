@@ -4,136 +4,95 @@ The CPU's result is the nearest one. What that lost has a sign: whether anything
 all that flags and other modes ask, but for ties that do not go to even. Rounded stochastically, the lower bits of float64 meet random ones.
 """
 
-import numpy as np
-
-from .arith import sum_and_error
-from .elements import EXACT
-from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, ONE64, SMALLEST_BITS, ZERO, odd_sum
-from .jit import bits_float, cut, float_bits, kernel
-from .ordinary import ABOVE_SINGLES, LEAST_SINGLE, MAGNITUDE64
+from .elements import EXACT, INFINITE, MAGNITUDE, SIGN, SMALLEST, one_where
+from .steps import sum_and_error, to_odd
+from .sums.language import WORD
 
 
-@kernel
-def single_number(code, numbers):
-    """A float32."""
-    return bits_float(cut(code, NONE), ZERO)
-
-
-@kernel
-def double_number(code, numbers):
-    """A float32 that is not subnormal, in float64."""
-    return np.float64(bits_float(cut(code, NONE), ZERO))
-
-
-SIGN32 = np.int32(-0x80000000)
-
-
-@kernel
 def not_ordinary(bits, lost):
-    """Whether a result is beyond the normal numbers, or may have been rounded there."""
-    magnitude = cut(bits & MAGNITUDE, NONE)
-    return ((magnitude <= SMALLEST_BITS) & ((magnitude != NONE) | lost)) | (magnitude >= INFINITE_BITS)
+    """Where a result is beyond the normal numbers, or may have been rounded there."""
+    magnitude = bits & MAGNITUDE
+    return (magnitude <= SMALLEST) & (magnitude.nonzero() | lost) | (magnitude >= INFINITE)
 
 
-@kernel
-def sum_of(x, y, z):
+def _sum(x, y, z):
     """(x + y, a number with the sign of what is lost); of one that is next to nothing but not zero, if a host flushes it, something is."""
     s, error = sum_and_error(x, y)
-    return s, x if (s == ZERO) & (x != -y) else error
+    return s, (s.is_zero() & x.apart_from(-y)).choose(x, error)
 
 
-@kernel
-def difference_of(x, y, z):
+def _difference(x, y, z):
     """The same of x - y."""
-    return sum_of(x, -y, z)
+    return _sum(x, -y, z)
 
 
-@kernel
-def product_of(x, y, z):
+def _product(x, y, z):
     """The same of x * y."""
-    exact = np.float64(x) * np.float64(y)
-    product = np.float32(exact)
-    return product, exact - np.float64(product)
+    exact = x.double() * y.double()
+    product = exact.single()
+    return product, exact - product.double()
 
 
-@kernel
-def quotient_of(x, y, z):
+def _quotient(x, y, z):
     """The same of x / y: q lies on the side of the exact quotient that q * y lies of x, and y may turn that round. Both products are exact."""
     quotient = x / y
-    rest = np.float64(x) - np.float64(quotient) * np.float64(y)
-    return quotient, -rest if float_bits(y) < NONE else rest
+    rest = x.double() - quotient.double() * y.double()
+    return quotient, (y.bits() < 0).choose(-rest, rest)
 
 
-@kernel
-def root_of(x, y, z):
+def _root(x, y, z):
     """The same of a square root, whose square is exact."""
-    root = np.sqrt(x)
-    return root, np.float64(x) - np.float64(root) * np.float64(root)
+    root = x.root()
+    return root, x.double() - root.double() * root.double()
 
 
-@kernel
-def fused_of(x, y, z):
+def _fused(x, y, z):
     """The same of x * y + z, which in float64, to odd, has all bits that decide."""
-    odd = odd_sum(np.float64(x) * np.float64(y), np.float64(z))
-    near = np.float32(odd)
-    return near, odd - np.float64(near)
+    odd = to_odd(*sum_and_error(x.double() * y.double(), z.double()))
+    near = odd.single()
+    return near, odd - near.double()
 
 
-SINGLES = {
-    "add": sum_of,
-    "sub": difference_of,
-    "mul": product_of,
-    "div": quotient_of,
-    "sqrt": root_of,
-    "fma": fused_of,
-}
+SINGLES = {"add": _sum, "sub": _difference, "mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
 
 
-@kernel
-def outward(bits, error):
-    """Whether what was lost counts the magnitude up."""
-    return (error > 0.0) == (bits >= NONE)
+def _outward(bits, error):
+    """Where what was lost counts the magnitude up."""
+    return (error > 0.0).equals(bits >= 0)
 
 
-@kernel
-def as_rounded(bits, error):
+def _as_rounded(bits, error):
     """The nearest number."""
     return bits
 
 
-@kernel
-def toward_zero(bits, error):
+def _toward_zero(bits, error):
     """The number at or below it in magnitude."""
-    return bits if (error == 0.0) | outward(bits, error) else cut(bits - INEXACT, NONE)
+    return (error.is_zero() | _outward(bits, error)).choose(bits, bits - 1)
 
 
-@kernel
-def upward(bits, error):
+def _upward(bits, error):
     """The number at or above it."""
-    step = INEXACT if bits >= NONE else cut(-INEXACT, NONE)
-    return cut(bits + step, NONE) if error > 0.0 else bits
+    return (error > 0.0).choose(bits + (bits >> 31 | 1), bits)
 
 
-@kernel
-def downward(bits, error):
+def _downward(bits, error):
     """The number at or below it."""
-    step = INEXACT if bits < NONE else cut(-INEXACT, NONE)
-    return cut(bits + step, NONE) if error < 0.0 else bits
+    return (error < 0.0).choose(bits - (bits >> 31 | 1), bits)
 
 
-@kernel
-def to_odd(bits, error):
+def _to_odd(bits, error):
     """Of the two around it the odd one."""
-    step = INEXACT if outward(bits, error) else cut(-INEXACT, NONE)
-    return cut(bits + step, NONE) if (error != 0.0) & (cut(bits & INEXACT, NONE) == NONE) else bits
+    moved = bits + _outward(bits, error).choose(bits.all_of(1), -1)
+    return (error.nonzero() & (bits & 1).is_zero()).choose(moved, bits)
 
 
 TO_SINGLE = {
-    "nearest_even": as_rounded,
-    "toward_zero": toward_zero,
-    "toward_positive": upward,
-    "toward_negative": downward,
-    "to_odd": to_odd,
+    "nearest_even": _as_rounded,
+    "toward_zero": _toward_zero,
+    "toward_positive": _upward,
+    "toward_negative": _downward,
+    "to_odd": _to_odd,
 }
 """Rounding -> function of the bits of the nearest number and a number with the sign of what is lost."""
 
@@ -141,22 +100,18 @@ TO_SINGLE = {
 def rounded(operation, rounding):
     """float32, from the nearest number. A result that is no exact zero, nor above the smallest normal number and finite, is left."""
     made, moved = SINGLES[operation], TO_SINGLE[rounding]
-    down, subtracts, fuses = rounding == "toward_negative", operation == "sub", operation == "fma"
-    zeros = down and operation in ("add", "sub", "fma")
+    zeros = rounding == "toward_negative" and operation in ("add", "sub", "fma")
 
-    @kernel
-    def element(code_a, code_b, code_c, half_word, numbers):
-        x, y, z = single_number(code_a, numbers), single_number(code_b, numbers), single_number(code_c, numbers)
+    def element(known, a, b, c, random):
+        x, y, z = (code.floats() for code in (a, b, c))
         s, error = made(x, y, z)
-        bits = float_bits(s)
-        lost = error != 0.0
-        rounded = moved(bits, error)
+        bits, lost = s.bits(), error.apart_from(0.0)
+        code = moved(bits, error)
         if zeros:  # an exact zero of addends that are not both +0
-            first, second = (x * y, z) if fuses else (x, -y if subtracts else y)
-            signs = cut(cut(float_bits(first) | float_bits(second), NONE) & SIGN32, NONE)
-            rounded = signs if cut(bits & MAGNITUDE, NONE) == NONE else rounded
-        beyond = cut(rounded & MAGNITUDE, NONE) >= INFINITE_BITS
-        return rounded, INEXACT if lost else NONE, INEXACT if beyond | not_ordinary(bits, lost) else NONE
+            first, second = (x * y, z) if operation == "fma" else (x, -y if operation == "sub" else y)
+            signs = (first.bits() | second.bits()) & SIGN
+            code = (bits & MAGNITUDE).is_zero().choose(signs, code)
+        return code, one_where(lost, bits), ((code & MAGNITUDE) >= INFINITE) | not_ordinary(bits, lost)
 
     return element
 
@@ -165,37 +120,29 @@ DRAWN = ("add", "sub", "mul", "fma")
 """Operations that float64 has of float32."""
 
 DROPPED = 29  # bits of float64 that float32 has not
-DROPPED_MASK = np.int64((1 << DROPPED) - 1)
+DROPPED_MASK, MAGNITUDE64 = (1 << DROPPED) - 1, (1 << 63) - 1
 RANDOM_SHIFT = DROPPED - 16  # where 16 random bits meet them
-HANGING = np.int64(
-    (1 << DROPPED) - (1 << RANDOM_SHIFT)
-)  # what is above it could still carry, were there more random bits
-REBIAS = np.int64((1023 - 127) << 23)
-NOTHING64 = np.int64(0)
+HANGING = DROPPED_MASK + 1 - (1 << RANDOM_SHIFT)  # what is above it could still carry, were there more random bits
+REBIAS, LEAST, ABOVE = (1023 - 127) << 23, (1023 - 126) << 52, (1023 + 128) << 52
 
 
 def drawn(operation, way):
-    """float32 with the random bits of a half-word, which meet the lower bits of float64."""
+    """float32 with the random bits of half-words, which meet the lower bits of float64."""
     exact, either = EXACT[operation], way == "up_or_down"
 
-    @kernel
-    def element(code_a, code_b, code_c, half_word, numbers):
-        bits, lost, _ = exact(
-            double_number(code_a, numbers), double_number(code_b, numbers), double_number(code_c, numbers)
-        )
-        magnitude = bits & MAGNITUDE64
-        sticky = ONE64 if lost else NOTHING64
-        random = np.int64(half_word) << np.int64(RANDOM_SHIFT)
+    def element(known, a, b, c, random):
+        bits, lost, _ = exact(*(code.floats().double() for code in (a, b, c)))
+        magnitude, random = bits & MAGNITUDE64, random.long() << RANDOM_SHIFT
+        sticky = magnitude.all_of(0) if lost is None else one_where(lost, bits)
         if either:
-            random = DROPPED_MASK if random != NOTHING64 else NOTHING64
-            magnitude |= sticky
+            random = random.is_zero().choose(random, DROPPED_MASK)
+            magnitude = magnitude | sticky
         carried = magnitude + random
-        is_open = (carried & DROPPED_MASK) + sticky > HANGING and not either
-        is_zero = magnitude == NOTHING64
-        unusual = (magnitude < LEAST_SINGLE) | (carried >= ABOVE_SINGLES)
-        kept = NOTHING64 if is_zero else (carried >> np.int64(DROPPED)) - REBIAS
-        code = cut(cut(kept, NONE) | (SIGN32 if bits < NOTHING64 else NONE), NONE)
-        inexact = (magnitude & DROPPED_MASK) | sticky != NOTHING64
-        return code, INEXACT if inexact else NONE, INEXACT if (unusual & ~is_zero) | is_open else NONE
+        left = ((magnitude < LEAST) | (carried >= ABOVE)) & magnitude.nonzero()
+        if not either:
+            left = left | (((carried & DROPPED_MASK) + sticky) > HANGING)
+        kept = magnitude.is_zero().choose(magnitude, (carried >> DROPPED) - REBIAS)
+        inexact = (magnitude & DROPPED_MASK | sticky).nonzero()
+        return kept.cut(WORD) | (bits < 0).choose(a.all_of(SIGN), 0), one_where(inexact, a), left
 
     return element

@@ -18,7 +18,7 @@ LANES = {np.float32: 16, np.float64: 8}
 
 FLOATS = {np.float32: ir.FloatType(), np.float64: ir.DoubleType()}
 INTEGERS = {np.float32: ir.IntType(32), np.float64: ir.IntType(64)}
-_SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16": "i16"}
+_SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16": "i16", "i8": "i8"}
 INDEX = ir.IntType(64)
 _DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
 """Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
@@ -63,6 +63,9 @@ class Vector:
 
     def __mul__(self, other):
         return self._binary(other, "fmul", "mul")
+
+    def __truediv__(self, other):
+        return self._binary(other, "fdiv", "")
 
     def __and__(self, other):
         return self._binary(other, "", "and_")
@@ -123,9 +126,9 @@ class Vector:
         """The low bits of integers."""
         return self._new(self.builder.trunc(self.value, self._typed(element)))
 
-    def long(self):
-        """Integers without sign as ones of 64 bits."""
-        return self._new(self.builder.zext(self.value, self._typed(INDEX)))
+    def long(self, element=INDEX):
+        """Integers without sign, or lanes that hold, as ones of 64 bits or of another type."""
+        return self._new(self.builder.zext(self.value, self._typed(element)))
 
     def all_of(self, number):
         """A vector of this type with a number in every lane."""
@@ -259,6 +262,10 @@ class Vector:
         """Integers as float64, which has those of 32 bits."""
         return self._new(self.builder.sitofp(self.value, self._typed(ir.DoubleType())))
 
+    def nearest(self):
+        """Rounded to the nearest integer, of two to the even one."""
+        return self._call("rint")
+
     def floored(self):
         """Rounded down to an integer."""
         return self._call("floor")
@@ -266,6 +273,10 @@ class Vector:
     def ceiled(self):
         """Rounded up to an integer."""
         return self._call("ceil")
+
+    def root(self):
+        """The square root, nearest even."""
+        return self._call("sqrt")
 
     def magnitude(self):
         """Without the sign."""

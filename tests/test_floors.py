@@ -47,13 +47,12 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier dot_state prng words | rounding values | projected | arith | "
-    "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles | blocks | "
-    "scaled_segments steps | "
+    "fast sticky wide | accumulate ordinary wide_exact | vectors | scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
     "counting_steps | loops dot_steps quantization | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
-    "exact_units sums.noise sums.scalars | counted_units paired sums.arithmetics | sums.loop | "
-    "entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
+    "elements exact_units sums.noise sums.scalars | counted_units halves paired singles sums.arithmetics wide_elements | sums.loop | "
+    "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",

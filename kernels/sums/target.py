@@ -12,6 +12,7 @@ import llvmlite.binding as llvm
 from numba.core.registry import cpu_target
 
 from .. import compile_cache
+from ..blocks import BLOCK, BLOCK_FIELDS, FLAG_BITS, Blocks, Elementwise
 from ..jit import SOURCE_DIGEST
 from ..linking import brief_passes
 from .in_order import InOrder
@@ -37,6 +38,8 @@ def _machine():
 
 
 def _maker(what):
+    if isinstance(what, Elementwise):
+        return Blocks
     if isinstance(what, Reading):
         return Reader
     if isinstance(what, UnitSum):
@@ -120,14 +123,19 @@ PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
 
 __all__ = [
+    "BLOCK",
+    "BLOCK_FIELDS",
     "FEW_NUMBERS",
+    "FLAG_BITS",
     "INFINITIES",
     "MANY_NUMBERS",
     "PLACES",
     "READ_FIELDS",
     "SLOTS",
+    "Elementwise",
     "Reading",
     "UnitSum",
+    "address",
     "again_address",
     "loop_of",
     "spanned",

@@ -10,7 +10,7 @@ from ..accumulate import PRODUCT, RUNNING, STORE, draw_row
 from ..arith import add
 from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
 from ..jit import bits_float, float_bits, kernel, row
-from ..prng import dot_low, unit_fraction
+from ..prng import TILE, dot_low, top_bits, unit_fraction
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
 from ..sticky import settling
 from ..wide import element_of
@@ -102,12 +102,32 @@ def _stores(noise, corner, row_stride, column_stride, done, count, lanes, rows, 
 STORES = types.CPointer(types.float64), *(types.int64,) * 8, types.uint64, types.uint64
 
 
-FUNCTIONS = {"rounding": (_rounding, ARGUMENTS), "wide": (_wide_rounding, ARGUMENTS), "stores": (_stores, STORES)}
+def _half_words(words, first, count, start, handed, given, width, key, stream):
+    """The first 16 random bits of so many elements from `first` on, of those that begin at `start`, a multiple of TILE; or of what is `given`.
+
+    Of what is drawn they lie in `words` as in whole tiles.
+    """
+    begin = first if given else first // TILE * TILE
+    size = count if given else (first + count - begin + TILE - 1) // TILE * TILE
+    bits = carray(handed, (first + count if given else 0,))
+    top_bits(start + begin, carray(words, (size,)), bits[first:] if given else bits, width, key, stream)
+    return 0
+
+
+HALF_WORDS = (
+    types.CPointer(types.uint16), *(types.int64,) * 3, types.CPointer(types.uint64), *(types.int64,) * 2, *(types.uint64,) * 2,
+)  # fmt: skip
+FUNCTIONS = {
+    "rounding": (_rounding, ARGUMENTS),
+    "wide": (_wide_rounding, ARGUMENTS),
+    "stores": (_stores, STORES),
+    "half_words": (_half_words, HALF_WORDS),
+}
 
 
 @cache
 def address(name):
-    """Where the machine code of a rounding is, of one of float64, or of random numbers of stores. It takes, before its arguments, where its result
+    """Where the machine code of one of these functions is. It takes, before its arguments, where its result
     goes, and where what is raised would; nothing is."""
     function, arguments = FUNCTIONS[name]
     dispatcher = jit.compiled(function)

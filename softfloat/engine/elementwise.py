@@ -2,22 +2,24 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
-from functools import lru_cache, partial
+from functools import cache, lru_cache, partial
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.engine.arguments import Codes, broadcast, flattened
 from softfloat.engine.draws import NO_BITS, Draw, Work, bits_at, check_block, draw, refuse_random_bits
+from softfloat.engine.generated import address
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
     Numbers,
     block_numbers,
-    blocks,
+    code_bytes,
     elements,
     fast,
     fits_narrow_carrier,
@@ -28,8 +30,10 @@ from softfloat.engine.parameters import (
     ordinary,
     rule_for,
     singles,
+    sums,
     way_of,
     wide,
+    wide_block_numbers,
     wide_elements,
 )
 from softfloat.engine.results import finished, flag_bytes, outputs
@@ -200,14 +204,41 @@ def _way(job: Job) -> Callable[[Job], Work]:
 BYTES = np.dtype(np.uint8)
 
 
+FEW, SPARED = 64, 512
+"""Elements of a call, and of all of them, for which a loop that nothing has compiled yet is run by Python: a fraction of the time that would take."""
+
+
+class _Spared:
+    """How many elements more Python does for a loop."""
+
+    def __init__(self, loop: Any) -> None:
+        self._loop, self.left = loop, SPARED if hasattr(loop, "by_python") else 0
+
+    def takes(self, size: int, arguments: tuple[Any, ...]) -> bool:
+        """Whether it does those of a call; else it never does any more."""
+        if size > FEW or size > self.left or (self.left == SPARED and loops().jit.is_there(self._loop, arguments)):
+            self.left = 0
+            return False
+        self.left -= size
+        return True
+
+
+_spared = cache(_Spared)
+
+
 def by_bytes(loop: Callable[..., int], *known: Any) -> Callable[..., int]:
     """A loop that takes codes of every format, as bytes: run(a, b, c, codes, flags, more ...) -> flags, what is `known` settled."""
+    spared = _spared(loop)
 
     def run(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, *more: Any) -> int:
         x = a.view(BYTES)
         y = x if b is a else b.view(BYTES)
         z = x if c is a else y if c is b else c.view(BYTES)
-        return loop(x, y, z, codes.view(BYTES), flags, a.itemsize, codes.itemsize, *known, *more)
+        arguments = x, y, z, codes.view(BYTES), flags, a.itemsize, codes.itemsize, *known, *more
+        if spared.left and spared.takes(codes.size, arguments):
+            found: int = loop.by_python(*arguments)  # type: ignore[attr-defined]
+            return found
+        return loop(*arguments)
 
     return run
 
@@ -282,10 +313,12 @@ def drawn_more(more: Codes) -> Callable[[Job], Work]:
 
 
 class _Blocks(NamedTuple):
-    """A loop over blocks of ordinary operands, what it knows of them, and the random bits of the call."""
+    """A loop over blocks of ordinary operands, what it knows of them and where that lies, and the random bits of the call."""
 
-    loop: Callable[..., int]
+    loop: Callable[[int], int]
+    half_words: int
     known: Numbers
+    places: list[int]
     drawn: Draw
 
     def work(self, job: Job) -> Work:
@@ -294,27 +327,47 @@ class _Blocks(NamedTuple):
 
     def run(self, job: Job, start: int, stop: int) -> int:
         """Flags of some elements. The plain loop does those that are left."""
+        loop, half_words, _, known, drawn = self
         a, b, c = job.operands_for()
-        left, seen = np.empty(2 * blocks().BLOCK + 1 + (stop - start >> 4), np.int64), 0
+        first = address(a)
+        second = first if b is a else address(b)
+        third = second if c is b else address(c)
+        codes, flags = address(job.codes), address(job.raises) if job.each else 0
+        size, made, seen, most = a.itemsize, job.codes.itemsize, 0, BLOCK + (stop - start >> 4)
+        left = np.empty(most + BLOCK + 1, np.int64)
+        fixed = address(left), *known
         while start < stop:
-            span = slice(start, stop)
-            spans = a[span], b[span], c[span], job.codes[span], job.raises[span]
-            done = int(self.loop(*spans, left, *self.known, *self.drawn.address(start, stop)))
-            seen |= 0 if job.each else done & ((1 << blocks().FLAG_BITS) - 1)
+            key, stream, number, handed, width = drawn.address(start, stop)
+            at = start * size
+            words = array("Q", (
+                first + at, second + at, third + at, codes + start * made, flags + start, *fixed,
+                address(handed) if handed.size else 0, half_words, stop - start, job.each, most, number, handed.size, width,
+                int(key), int(stream),
+            ))  # fmt: skip
+            done = loop(words.buffer_info()[0])
+            seen |= 0 if job.each else done & ((1 << FLAG_BITS) - 1)
             if left[-1]:
                 seen |= _left(job, left[: left[-1]] + start)
-            start += done >> blocks().FLAG_BITS
+            start += done >> FLAG_BITS
         return seen
 
 
+BLOCK, FLAG_BITS = 2048, 5
+"""Those of `kernels.blocks`, which takes long to import."""
+
+
 Kind = tuple[str, str, str, bool, bool]
-"""What `blocks.elementwise` takes."""
+"""What `blocks.Elementwise` is of, but for sizes of codes."""
 
 
 def _over_blocks(job: Job) -> _Blocks | None:
     """The loop over blocks of ordinary operands, if one serves."""
     found = (_wide_kind(job) if job.wide else _short_kind(job)) if quick() else None
-    return found and _Blocks(blocks().elementwise(*found[0]), found[1], job.drawn or NOTHING_DRAWN)
+    if found is None:
+        return None
+    what, known = sums().Elementwise(*found[0], code_bytes(job.source), code_bytes(job.fmt)), found[1]
+    half_words = sums().address("half_words") if what.draws else 0
+    return _Blocks(sums().loop_of(what), half_words, known, [*map(address, known)], job.drawn or NOTHING_DRAWN)
 
 
 def _short_kind(job: Job) -> tuple[Kind, Numbers] | None:
@@ -346,7 +399,7 @@ def _wide_kind(job: Job) -> tuple[Kind, Numbers] | None:
     if not job.rule.restated or mode not in (("stochastic",) if drawn else known.MODES):
         return None
     kind = "double" if job.fmt.mantissa_bits == FLOAT64.mantissa_bits else "wide"
-    return (kind, job.operation, mode, False, False), numbers(job.source, job.fmt, job.rule, CARRIER64, wide=True)
+    return (kind, job.operation, mode, False, False), wide_block_numbers(job.source, job.fmt, job.rule, job.operation)
 
 
 def _left(job: Job, places: Codes) -> int:
@@ -445,14 +498,17 @@ def prepared(
     count = loops().OPERATIONS[operation][1]
     run, addressed = _plain_loop(job), _addressed(job)
     address = draw(settings, None, 0, ()) if drawn else NOTHING_DRAWN
-    over = _over_blocks(job) if fast else None
+    over = cache(partial(_over_blocks, job))  # when it is first asked for: few elements need no loop over blocks
 
     def ready(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, stream: int, in_place: bool) -> int:
         if fast and codes.size >= WORTH_BLOCKS:
             own = Draw(int(address.key), stream, address.width, NO_BITS) if drawn else None
             made = np.empty_like(codes) if in_place else codes
             this = job._replace(operands=[a, b, c][:count], codes=made, raises=flags, drawn=own)
-            work = pairs_work(this) if _has_pairs(this) else over and over._replace(drawn=own or over.drawn).work(this)
+            found = None if _has_pairs(this) else over()
+            work = (
+                pairs_work(this) if _has_pairs(this) else found and found._replace(drawn=own or found.drawn).work(this)
+            )
             if work is not None:
                 seen = work(0, codes.size)
                 if in_place:

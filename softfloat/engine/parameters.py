@@ -34,7 +34,6 @@ ordinary = floor_of("ordinary")
 elements = floor_of("elements")
 halves = floor_of("halves")
 singles = floor_of("singles")
-blocks = floor_of("blocks")
 tiles = floor_of("tiles")
 quick_steps = floor_of("quick_steps")
 steps = floor_of("steps")
@@ -95,6 +94,17 @@ def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None
     """What the loops over blocks of ordinary operands know of a target; None where none of them serves."""
     found = ordinary().ordinary(fmt, rule, operation)
     return None if found is None else packed(CARRIER32, found)
+
+
+@lru_cache(maxsize=1024)
+def wide_block_numbers(source: FormatSpec, fmt: FormatSpec, rule: Rule, operation: str) -> Numbers:
+    """The same of wide formats."""
+    return packed(CARRIER64, wide_elements().known(source, fmt, rule, operation))
+
+
+def code_bytes(fmt: FormatSpec) -> int:
+    """How many bytes a code takes."""
+    return 1 << max((fmt.width - 1).bit_length() - 3, 0)
 
 
 @lru_cache(maxsize=1024)

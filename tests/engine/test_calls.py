@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from operands import CUSTOM, operands
-from softfloat.kernels import words
+from softfloat.kernels import jit, words
 from ways import both, served
 
 import softfloat
@@ -220,3 +224,46 @@ def test_codes_of_any_width_go_to_the_plain_loop_as_words(name: str, rounding: s
         flags = np.zeros(count, np.uint8)
         ready(a, b, b, codes, flags, 5, in_place)
         np.testing.assert_array_equal((codes, flags), expected)
+
+
+FIRST = """
+import numpy as np
+from numba.core import event
+from softfloat import bits
+
+class Loops(event.Listener):
+    taken = 0
+
+    def on_start(self, event):
+        self.taken += 1
+
+    def on_end(self, event):
+        pass
+
+listener = Loops()
+event.register("softfloat:loop", listener)
+a, b = np.arange(0x3C00, 0x3C32, dtype=np.uint16), np.arange(0x7BD8, 0x7C0A, dtype=np.uint16)
+for size in (3, 50, 50, 500, 50):
+    x, y = np.resize(a, size), np.resize(b, size)
+    for how in ({}, {"rounding": "stochastic", "seed": 5}):
+        codes, flags = bits.add(x, y, "float16", **how)
+        print(listener.taken, codes[:50].tobytes().hex(), flags[:50].tobytes().hex())
+"""
+
+
+@pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
+def test_few_elements_are_done_by_python_as_long_as_nothing_has_compiled_their_loop(tmp_path: Path) -> None:
+    """The same bits, by the same source, without the seconds that it takes to compile; what has been compiled is used from then on."""
+
+    def run() -> list[list[str]]:
+        settings = {**os.environ, "NUMBA_CACHE_DIR": str(tmp_path)}
+        done = subprocess.run([sys.executable, "-c", FIRST], env=settings, capture_output=True, text=True, check=True)
+        return [line.split() for line in done.stdout.splitlines()]
+
+    first, again = run(), run()
+    assert [int(line[0]) for line in first] == [0] * 6 + [1, 2, 2, 2]
+    assert [int(line[0]) for line in again] == [1, 2] + [2] * 8
+    results = [line[1:] for line in first]
+    assert results == [line[1:] for line in again]
+    for plain in results[2:4]:
+        assert results.count(plain) == 4

@@ -11,7 +11,6 @@ from faster import SERVED, both, left_to, same
 import softfloat
 from softfloat import ROSTER, Format, bits, get_num_threads, set_num_threads
 from softfloat.engine import elementwise
-from softfloat.engine.parameters import blocks
 
 MODES = (
     "nearest_even", "nearest_away", "nearest_zero", "nearest_up", "toward_zero", "toward_positive", "toward_negative", "to_odd",
@@ -56,7 +55,7 @@ def numbers(fmt: Format, count: int, seed: int) -> np.ndarray:
 
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_same_bits_and_flags(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
-    block = blocks().BLOCK
+    block = elementwise.BLOCK
     count = 3 * block + 77
     for seed, mode in enumerate(MODES):
         for options in OPTIONS:
@@ -91,7 +90,7 @@ def beside_drawn_thresholds(fmt: Format, count: int, width: int, address: dict[s
 @pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_drawn_to_the_same_bits_and_flags(fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
     """With random bits so few that float32 rounded to odd says everything, with more, and with those handed in."""
-    count, dropped = 17 * blocks().BLOCK + 77, 23 - fmt.mantissa_bits
+    count, dropped = 17 * elementwise.BLOCK + 77, 23 - fmt.mantissa_bits
     for options in ({}, {"tininess": "before", "overflow": "saturate"}):
         for seed, width in enumerate(
             sorted({1, 5, max(dropped - 2, 1), max(dropped - 1, 1), dropped, 15, 16, 17, 23, 52})

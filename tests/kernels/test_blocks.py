@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from array import array
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ from softfloat.kernels import blocks, ordinary, spec
 
 import softfloat
 from softfloat import ROSTER, Format, bits
-from softfloat.engine import elementwise, parameters
+from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import flattened
 from softfloat.engine.draws import NO_BITS
 
@@ -318,17 +319,26 @@ def test_near_the_smallest_normal_number(monkeypatch: pytest.MonkeyPatch) -> Non
         hold(monkeypatch, lambda h=how, **k: bits.mul(a, b, fmt, rounding="stochastic", **h, **k), served=True)
 
 
+def run(fmt: Format, kind: str, way: str, a: np.ndarray, b: np.ndarray, *made: np.ndarray, key: int = 0) -> int:
+    """How many sums a loop did: what it made are codes, flags if there is room for them, and the numbers of those it left."""
+    mode = spec.Rounding.STOCHASTIC if way == "stochastic" else spec.Rounding.NEAREST_EVEN
+    known = parameters.block_numbers(fmt.spec, spec.Rule(rounding=mode), "add")
+    assert known is not None
+    target, size = parameters.sums(), a.itemsize
+    loop = target.loop_of(blocks.Elementwise(kind, "add", way, kind != "bfloat16", False, size, size))
+    places = [generated.address(x) for x in (a, b, b, *made, *known, NO_BITS)]
+    flags, left = made[1:]
+    numbers = [a.size, flags.size > 0, left.size - 1 - blocks.BLOCK, 0, 0, 52, key, 0]
+    words = array("Q", [*places, target.address("half_words"), *numbers])
+    return int(loop(words.buffer_info()[0])) >> blocks.FLAG_BITS
+
+
 def test_what_hangs_on_further_bits_is_left() -> None:
     """Sums whose last bits float32 cannot hold, at the threshold of the bits drawn: about one in 2^13 of them."""
     count = 64 * blocks.BLOCK
     a, b = flattened(np.full(count, 0x7000, np.uint16)), flattened(np.full(count, 0x0001, np.uint16))  # 8192, 2^-24
-    rule = spec.Rule(rounding=spec.Rounding.STOCHASTIC)
-    known = parameters.block_numbers(HALF.spec, rule, "add")
-    assert known is not None
-    loop = blocks.elementwise("any", "add", "stochastic", True, False)
     codes, flags, left = np.empty(count, np.uint16), np.empty(count, np.uint8), np.empty(count, np.int64)
-    done = loop(a, b, b, codes, flags, left, *known, np.uint64(5), np.uint64(0), 0, NO_BITS, 52)
-    assert done >> blocks.FLAG_BITS == count
+    assert run(HALF, "any", "stochastic", a, b, codes, flags, left, key=5) == count
     assert 0 < left[-1] < 64
     assert not flags[left[: left[-1]]].any()
     found = bits.add(a, b, HALF, rounding="stochastic", seed=5)
@@ -338,13 +348,9 @@ def test_what_hangs_on_further_bits_is_left() -> None:
 def test_a_loop_stops_where_its_list_is_full() -> None:
     """Of operands none of which is ordinary it leaves as many as there is room for, and is called again."""
     count = 5 * blocks.BLOCK
-    known = parameters.block_numbers(BRAIN.spec, spec.Rule(), "add")
-    assert known is not None
-    loop = blocks.elementwise("bfloat16", "add", "nearest", False, False)
-    a, none = flattened(np.full(count, BRAIN.nan_code, np.uint16)), np.empty(0, np.uint8)
+    a = flattened(np.full(count, BRAIN.nan_code, np.uint16))
     codes, left = np.empty(count, np.uint16), np.empty(3 * blocks.BLOCK + 1, np.int64)
-    done = loop(a, a, a, codes, none, left, *known, np.uint64(0), np.uint64(0), 0, NO_BITS, 52)
-    assert done == (3 * blocks.BLOCK) << blocks.FLAG_BITS
+    assert run(BRAIN, "bfloat16", "nearest", a, a, codes, np.empty(0, np.uint8), left) == 3 * blocks.BLOCK
     assert np.array_equal(left, np.append(np.arange(3 * blocks.BLOCK), 3 * blocks.BLOCK))
     assert set(bits.add(a, a, BRAIN)[0].tolist()) == {BRAIN.nan_code}
 
