@@ -69,7 +69,7 @@ def operands(
     return tuple(codes_of(x, fmt) for x in (a * scale, b * scale, start * scale**2))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("rounding", MODES)
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_same_bits_flags_and_counts(how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -122,7 +122,7 @@ JOINED = [
 ]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("outputs", LINES.values(), ids=LINES)
 @pytest.mark.parametrize("given", [{}, {"rounding": "toward_negative"}, *DRAWS[1:]], ids=str)
 @pytest.mark.parametrize("how", [*HOW, *JOINED], ids=repr)
@@ -173,6 +173,7 @@ def test_exact_sums_of_several_parts(rounding: str, monkeypatch: pytest.MonkeyPa
         same(both(monkeypatch, partial(bits.matmul, x, y[:, 4], float64, exact(float64), rounding=rounding)))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_numbers_beyond_what_loops_serve(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """In operands, or in what sums begin with; in all products of a batch, or in one."""
