@@ -36,81 +36,102 @@ HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {
 """How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
 
 
-def rounded_single(y, error, x, manner):
-    """y + error, y being the CPU's nearest number, as another rounding has it; of an exact zero rounded down the sign is that of x."""
-    bits = y.bits()
-    width = bits.element.width
-    sign = bits >> (width - 1)
-    negative, above, below = sign.nonzero(), error > 0.0, error < 0.0
-    outward, inward = negative.choose(below, above), negative.choose(above, below)
-    field, half = {32: (EXPONENT, 24 << 23), 64: (EXPONENT64, 53 << 52)}[width]
+SHORTER = "float64_shorter"
+"""The family of formats of fewer bits than float64, of numbers of a range in which nothing but precision is theirs."""
+
+
+def below_of(tile, family):
+    """The bits of the carrier that a family's formats have not."""
+    return tile.integer("below") if family == SHORTER else 0
+
+
+def rounded_single(tile, y, error, x, manner):
+    """(y + error as a manner rounds it, y being the CPU's nearest number, lanes where that is inexact).
+
+    Of an exact zero rounded down the sign is that of x.
+    """
+    shorter, beyond = manner.family == SHORTER, error.nonzero()
+    if manner.nearest and not shorter:
+        return y, beyond
+    bits, below = y.bits(), below_of(tile, manner.family)
+    unit, sign, nothing = below + 1, bits >> (bits.element.width - 1), bits.all_of(0)
+    negative, above, beneath = sign.nonzero(), error > 0.0, error < 0.0
+    outward, inward = negative.choose(beneath, above), negative.choose(above, beneath)
+    toward = bits + inward.choose(nothing.all_of(-1), nothing)
+    lost = beyond | (toward & below).nonzero()
+    if not manner.rounding.startswith("nearest"):
+        up = {"toward_zero": nothing, "toward_positive": ~sign, "toward_negative": sign, "to_odd": ~toward}
+        found = (toward & ~below) + lost.choose(up[manner.rounding] & unit, nothing)
+    elif shorter:
+        up = {"nearest_even": toward, "nearest_away": ~nothing, "nearest_zero": nothing, "nearest_up": ~sign}
+        more = (beyond | (up[manner.rounding] & unit).nonzero()).choose(tile.integer("tie"), tile.integer("tie") - 1)
+        found = (toward + more) & ~below
+    else:
+        found = bits + _tied(bits, error, outward, inward, sign, manner.rounding)
+    y = found.floats()
+    return (y.is_zero().choose(x, y) if manner.rounding == "toward_negative" else y), lost
+
+
+def _tied(bits, error, outward, inward, sign, rounding):
+    """How many units the other ways to break ties take a nearest number from its bits."""
+    field, half = {32: (EXPONENT, 24 << 23), 64: (EXPONENT64, 53 << 52)}[bits.element.width]
     unit = ((bits & field) - half).floats()
     of_power = (bits & (field & -field) - 1).is_zero()
     inner = of_power.choose(unit * 0.5, unit)  # below a power of two units are half as long
-    unit, inner = (x.double() if error.element != y.element else x for x in (unit, inner))
+    unit, inner = (x.double() if error.element != x.element else x for x in (unit, inner))
     distance, stays = error.magnitude(), bits.all_of(0)
     tied_out, tied_in = outward & distance.equals(unit), inward & distance.equals(inner)
-    step = {
-        "toward_zero": inward.choose(-1, stays),
-        "toward_positive": outward.choose(~sign & 1, inward.choose(sign, stays)),
-        "toward_negative": outward.choose(sign & 1, inward.choose(~sign, stays)),
-        "to_odd": outward.choose(~bits & 1, inward.choose((bits & 1) - 1, stays)),
+    return {
         "nearest_away": tied_out.choose(1, stays),
         "nearest_zero": tied_in.choose(-1, stays),
         "nearest_up": tied_out.choose(~sign & 1, tied_in.choose(sign, stays)),
-    }[manner.rounding]
-    y = (bits + step).floats()
-    return y.is_zero().choose(x, y) if manner.rounding == "toward_negative" else y
+    }[rounding]
 
 
-def by_direction(toward, manner):
-    """(rounded by the CPU as `manner` says, lanes where that is inexact): of what toward(direction) gives."""
-    return in_direction(toward, manner.rounding), toward("down").apart_from(toward("up"))
-
-
-def rounds_by_direction(tile, manner):
-    """Whether the CPU's instructions round in this direction."""
-    return tile.directed and not manner.rounding.startswith("nearest")
+def by_direction(tile, toward, nearest, manner):
+    """(what the CPU's instructions round as a manner says, lanes where that is inexact), of what toward(direction) and nearest() give; None
+    where they do not."""
+    tied = manner.rounding.startswith("nearest") and not manner.nearest
+    if tied or not tile.directed or manner.family == SHORTER:
+        return None
+    found = nearest() if manner.nearest else in_direction(toward, manner.rounding)
+    return found, toward("down").apart_from(toward("up"))
 
 
 def single_sum(tile, x, y, manner):
     """(x + y, lanes where that is inexact)."""
-    if rounds_by_direction(tile, manner):
-        return by_direction(lambda direction: x.plus_toward(direction, y), manner)
+    done = by_direction(tile, lambda direction: x.plus_toward(direction, y), lambda: x + y, manner)
+    if done:
+        return done
     s, error = sum_and_error(x, y)
-    if not manner.nearest:
-        return rounded_single(s, error, signs(x, y), manner), error.nonzero()
-    if tile.directed:
-        return s, x.plus_toward("down", y).apart_from(x.plus_toward("up", y))
-    return s, error.differs(0.0) & (y.magnitude() < np.inf)  # of a sum that overflows it is NaN
+    if manner.nearest and manner.family != SHORTER:
+        return s, error.differs(0.0) & (y.magnitude() < np.inf)  # of a sum that overflows it is NaN
+    return rounded_single(tile, s, error, signs(x, y), manner)
 
 
 def single_product(tile, a, b, manner):
     """(a * b, lanes where that is inexact)."""
-    if rounds_by_direction(tile, manner):
-        return by_direction(lambda direction: a.times_toward(direction, b), manner)
+    done = by_direction(tile, lambda direction: a.times_toward(direction, b), lambda: a * b, manner)
+    if done:
+        return done
     product = a * b
-    if tile.directed and manner.nearest:
-        return product, a.times_toward("down", b).apart_from(a.times_toward("up", b))
-    if manner.family == "float64":
+    if manner.family.startswith("float64"):
         _, error = product_and_error(a, b)
     else:
         error = a.double() * b.double() - product.double()
-    return product if manner.nearest else rounded_single(product, error, product, manner), error.nonzero()
+    return rounded_single(tile, product, error, product, manner)
 
 
 def single_fused(tile, a, b, c, manner):
     """(a * b + c, lanes where that is inexact). Where the CPU has no directed roundings, of float32 by way of float64 unless the product is exact."""
-    if rounds_by_direction(tile, manner):
-        return by_direction(lambda direction: a.fused_toward(direction, b, c), manner)
-    if tile.directed and manner.nearest:
-        return a.fused(b, c), a.fused_toward("down", b, c).apart_from(a.fused_toward("up", b, c))
+    done = by_direction(tile, lambda direction: a.fused_toward(direction, b, c), lambda: a.fused(b, c), manner)
+    if done:
+        return done
     if manner.family == "float32_of_narrow":
         return single_sum(tile, a * b, c, manner)
-    if manner.family == "float64":
+    if manner.family.startswith("float64"):
         s = a.fused(b, c)
-        error = rest_of_fused(s, a, b, c)
-        return s if manner.nearest else rounded_single(s, error, signs(a * b, c), manner), error.nonzero()
+        return rounded_single(tile, s, rest_of_fused(s, a, b, c), signs(a * b, c), manner)
     product = a.double() * b.double()
     s, error = sum_and_error(product, c.double())
     if manner.nearest:
@@ -118,7 +139,8 @@ def single_fused(tile, a, b, c, manner):
         return after, error.nonzero() | after.double().apart_from(s)
     x = to_odd(s, error)
     after = x.single()
-    return rounded_single(after, x - after.double(), signs(a * b, c), manner), x.apart_from(after.double())
+    found, _ = rounded_single(tile, after, x - after.double(), signs(a * b, c), manner)
+    return found, x.apart_from(after.double())
 
 
 def note_inexact(state, lost):
@@ -141,39 +163,43 @@ OPEN_FROM, OPEN_TO = 2.0 - UNDECIDED - MARGIN, 2.0 + MARGIN
 """Where 1 + U and a fraction of a unit, U having 16 bits so far, do not tell yet whether they reach 2."""
 
 
-def drawn_single(tile, s, error, noise, sure):
+def drawn_single(tile, s, error, noise, sure, family):
     """(s + error rounded stochastically, what decided), s being the nearest number of float32, or of float64.
 
     Of the two numbers around the exact value, the one nearer to zero becomes the other where 1 + U and the fraction of a unit between
     reach 2; noise is 1 + U. If the error is `sure`, and the CPU rounds toward zero, what decided seems to reach 2 only where it does.
     Sums are multiples of the smallest normal number, so that none is tiny and inexact.
     """
-    bits = s.bits()
-    field, least, unit = BY_UNITS[bits.element.width]
-    inward = (((error.bits() ^ bits) >> (bits.element.width - 1)) & error.bits()).nonzero()
-    low = inward.choose(bits - 1, bits)
+    low, below = lower(tile, s, error, family)
+    field, least, unit = BY_UNITS[low.element.width]
     more, directed = s - low.floats(), sure and tile.directed
     rest = more.plus_toward("zero", error) if directed else more + error
+    unit = tile.integer("per_quantum") if family == SHORTER else unit
     per_unit = (-(low & field).at_least(least) + unit).floats()
     rest = rest.magnitude()
     reached = rest.fused_toward("zero", per_unit, noise) if directed else rest.fused(per_unit, noise)
-    return (reached >= 2.0).choose(low + 1, low).floats(), reached
+    return (reached >= 2.0).choose(low + (below + 1), low).floats(), reached
 
 
-def either(s, error, random):
-    """s + error, of which one random bit takes the greater in magnitude of the numbers around it, or the other; s is the nearest one."""
-    bits = s.bits()
+def lower(tile, s, error, family):
+    """Of the two numbers around an exact value, an `error` from s, the bits of the one nearer to zero; and bits that the format has not."""
+    bits, below = s.bits(), below_of(tile, family)
     inward = (((error.bits() ^ bits) >> (bits.element.width - 1)) & error.bits()).nonzero()
-    stays, lost = bits.all_of(0), error.nonzero()
-    outward = inward.choose(stays, lost.choose(1, stays))
-    return (bits + random.nonzero().choose(outward, inward.choose(-1, stays))).floats()
+    return inward.choose(bits - 1, bits) & ~below, below
 
 
-def settling(tile, state, sure):
+def either(tile, s, error, random, family):
+    """s + error, of which one random bit takes the greater in magnitude of the numbers around it, or the other; s is the nearest one."""
+    low, below = lower(tile, s, error, family)
+    lost = error.nonzero() | low.apart_from(s.bits())
+    return (lost & random.nonzero()).choose(low + (below + 1), low).floats()
+
+
+def settling(tile, state, sure, family):
     """What rounds a sum in float32 or float64 by 16 random bits, and notes in LEFT_OPEN where these leave it open."""
 
     def settle(s, error, noise):
-        z, reached = drawn_single(tile, s, error, noise, sure)
+        z, reached = drawn_single(tile, s, error, noise, sure, family)
         if sure and tile.directed:
             short = reached - 2.0
             near = short.bits() & ~(short + tile.parameter("undecided")).bits()

@@ -201,12 +201,12 @@ def quickly_drawn(tile, s, noise, state, family, exact, lifted, taken=None):
     return y
 
 
-def quick_settling(tile, state, sure):
+def quick_settling(tile, state, sure, family):
     """What rounds a sum in float32 or float64 by 16 random bits, and notes the nearest to what these leave open."""
     open_from = 2.0 - UNDECIDED if sure and tile.directed else OPEN_FROM
 
     def settle(s, error, noise):
-        z, reached = drawn_single(tile, s, error, noise, sure)
+        z, reached = drawn_single(tile, s, error, noise, sure, family)
         state[TIE] = state[TIE].bits().at_most((reached - open_from).bits())
         return z
 
@@ -245,7 +245,7 @@ def draw_went_wrong(family, drawn, sure, lifted):
         window = tile.parameter("undecided").bits() if sure and tile.directed else OPEN_BITS[bits.element.width]
         return bits.below(window).anywhere()
 
-    return {"half": wrong_half, "float32": wrong_single, "float64": wrong_single}.get(family, wrong)
+    return wrong_half if family == "half" else wrong_single if family.startswith("float") else wrong
 
 
 def watches(manner):

@@ -226,8 +226,8 @@ class CarefulSingle(Arithmetic):
         error, rest = sum_and_error(error, rest)
         s, error = sum_and_error(s, error)
         s, error = sum_and_error(s, to_odd(*sum_and_error(error, rest)))
-        manner, lost = self.stage.manner, error.nonzero()
-        found = s if manner.nearest else rounded_single(s, error, s, manner)
+        manner = self.stage.manner
+        found, lost = rounded_single(self.turn, s, error, s, manner)
         zero = found.all_of(-0.0 if manner.rounding == "toward_negative" else 0.0)
         self.observer.addition(self.state, Addition(high, found, lost))
         return beyond.bits().is_zero().choose(found.is_zero().choose(zero, found), np.inf)
@@ -298,8 +298,8 @@ class CarefulSingleDraws(Arithmetic):
 
     def _settled(self, nearest, error, noise, sure=True):
         if self.stage.either:
-            return either(nearest, error, noise)
-        return self.settling(self.turn, self.state, sure)(nearest, error, noise)
+            return either(self.turn, nearest, error, noise, self.stage.family)
+        return self.settling(self.turn, self.state, sure, self.stage.family)(nearest, error, noise)
 
     def one_and_random(self, site):
         """1 + the first 16 bits of a site's next random number, or the only one as it is."""
@@ -310,9 +310,9 @@ class CarefulSingleDraws(Arithmetic):
         found, error = product_to_draw(a, b, self.stage.options)
         if error is None:
             return found
-        noise = self.one_and_random(PRODUCT)
-        self.observer.rounding(self.state, error.nonzero())
-        return self._settled(found, error, noise)
+        drawn = self._settled(found, error, self.one_and_random(PRODUCT))
+        self.observer.rounding(self.state, error.nonzero() | drawn.apart_from(found))
+        return drawn
 
     def total(self, x, y):
         """x + y, rounded."""
@@ -332,13 +332,14 @@ class CarefulSingleDraws(Arithmetic):
     def plus(self, x, y):
         """x + y, rounded."""
         s, error = sum_and_error(x, y)
-        self.observer.rounding(self.state, error.nonzero())
-        return self._settled(s, error, self.one_and_random(RUNNING))
+        found = self._settled(s, error, self.one_and_random(RUNNING))
+        self.observer.rounding(self.state, error.nonzero() | found.apart_from(s))
+        return found
 
     def _added(self, x, s, error, sure=True):
         """s + error, rounded, which is what was added to x; a `sure` error is all that s lacks."""
         found = self._settled(s, error, self.one_and_random(RUNNING), sure)
-        self.observer.addition(self.state, Addition(x, found, error.nonzero()))
+        self.observer.addition(self.state, Addition(x, found, error.nonzero() | found.apart_from(s)))
         return found
 
 

@@ -11,7 +11,8 @@ class Stage(NamedTuple):
     """How products and sums round."""
 
     family: str
-    """Of formats: "half", "bfloat16", "narrow", "float32", "float64"; of float32 "float32_of_narrow", where products are exact."""
+    """Of formats: "half", "bfloat16", "narrow", "float32", "float64", "float64_shorter", which have fewer bits than that; of float32
+    "float32_of_narrow", where products are exact."""
     rounding: str = "nearest_even"
     noted: bool = False
     """An overflow becomes a finite number."""
@@ -34,13 +35,13 @@ class Stage(NamedTuple):
 
     @property
     def native(self):
-        """Whether sums are float32 or float64, which the CPU rounds."""
+        """Whether sums are numbers of float32 or float64 in a range where nothing is tiny, and overflows are the CPU's, or none."""
         return self.family.startswith("float")
 
     @property
     def double(self):
-        """Whether they are float64."""
-        return self.family == "float64"
+        """Whether they are float64, or a part of it."""
+        return self.family.startswith("float64")
 
     @property
     def keeps_errors(self):

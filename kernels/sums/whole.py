@@ -12,6 +12,8 @@ from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
 from ..jit import bits_float, float_bits, kernel, row
 from ..prng import TILE, dot_low, top_bits, unit_fraction
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
+from ..spec import CARRIER64, FLOAT64
+from ..spec import source as double
 from ..sticky import settling
 from ..wide import element_of
 
@@ -22,7 +24,7 @@ ARGUMENTS = (
 )  # fmt: skip
 
 
-settled_add, wide_fma = settling("add"), element_of("fma")
+settled_add, wide_fma, DOUBLE = settling("add"), element_of("fma"), double(FLOAT64, CARRIER64, False)
 
 
 @kernel
@@ -72,12 +74,12 @@ def _rounding(site, x, y, z, noise, output, number, integers, floats, width, key
 
 
 def _wide_rounding(site, x, y, z, noise, output, number, integers, floats, width, key, stream, total):
-    """The same of float64, by integers."""
+    """The same of float64 or a format that is a part of it, by integers."""
     source, target = known_of(integers, floats)
     random = (noise << np.uint64(36) | dot_low(output, site, number, key, stream)) >> np.uint64(52 - width)
     operands = float_bits(x), float_bits(y), float_bits(z)
-    code, raised = wide_fma(*operands, 0.0, random, width, source, target)
-    carray(total, (1,))[0] = bits_float(code, 1.0)
+    code, raised = wide_fma(*operands, 0.0, random, width, DOUBLE, target)
+    carray(total, (1,))[0] = decode(code, source)
     return raised
 
 

@@ -16,6 +16,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, lines, wide_ways
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import widened
 from softfloat.engine.parameters import available, dots
 from softfloat.engine.programs import Program, spares
 from softfloat.engine.ways import Generated, Random, Tally, one_by_one, tile_of
@@ -101,9 +102,8 @@ def run_line(
     way, (length, count) = in_pairs(planned), line.a.shape
     if way is None:
         return None
-    if not (
-        planned.draws or line.a.size >= LEAST_WORK or spares(planned, (way.operation, way.stage, tally is not None))
-    ):
+    worth = planned.wide or planned.draws or line.a.size >= LEAST_WORK
+    if not (worth or spares(planned, (way.operation, way.stage, tally is not None))):
         return None
     cells = math.prod(tile_of("own", way.carrier))
     size = 1 << max((length * count // (TILES * cells)).bit_length() - 1, 0)
@@ -143,8 +143,9 @@ def _blocks(
     sums = [x for x in of_parts if x is not None]
     if len(sums) < len(of_parts):
         return None
-    inner = replace(planned, formats=(planned.partials,) * 2, reading=(planned.entry,) * 2)
-    whole = np.concatenate(sums)
+    inner, whole = replace(planned, formats=(planned.partials,) * 2, reading=(planned.entry,) * 2), np.concatenate(sums)
+    if planned.wide:
+        inner, whole = planned, widened(whole, planned.partials, planned.entry.daz)
     total = part(inner, whole, np.broadcast_to(whole[:1, :1], whole.shape), start, True)
     if total is None:
         return None

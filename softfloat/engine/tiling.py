@@ -15,7 +15,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded
+from softfloat.engine.decoding import decoded, fits_single
 from softfloat.engine.parameters import FLOAT32, dots, tiles
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way, nan_flags_of
@@ -148,15 +148,16 @@ def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
     """Codes of values that the format has; NaN as the rule makes it, but in float64, whose loops make none."""
     if partials.spec == spec.FLOAT64:
         return np.ascontiguousarray(values).view(partials.dtype)
-    single = np.ascontiguousarray(values, np.float32)
-    codes = single.view(np.uint32)
-    beyond = ~np.isfinite(single)
+    source = FLOAT32 if fits_single(partials) else spec.FLOAT64
+    numbers = np.ascontiguousarray(values, np.float32 if source == FLOAT32 else np.float64)
+    codes: Codes = numbers.view(f"u{numbers.itemsize}")
+    beyond = ~np.isfinite(numbers)
     if partials.spec != FLOAT32:
         codes, _ = elementwise.run(
-            "convert", [codes], ["values"], FLOAT32, partials, parameters.NEAREST, out=None, flags="any", random_bits=None, stream=0
+            "convert", [codes], ["values"], source, partials, parameters.NEAREST, out=None, flags="any", random_bits=None, stream=0
         )  # fmt: skip
     if beyond.any():
         target = spec.target(partials.spec, site.rule, CARRIER64)
-        nan = beyond if site.rule.overflow is Overflow.NAN else np.isnan(single)
+        nan = beyond if site.rule.overflow is Overflow.NAN else np.isnan(numbers)
         codes = np.where(nan, np.asarray(target.nan, codes.dtype), codes)
     return codes

@@ -273,7 +273,7 @@ class Generated(Way):
         stage = self.stage
         if counting and not stage.native:
             stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
-        coded = written(self.site.format) if layout == "grid" or not self.compensates else ""
+        coded = written(self.site.format) if self.results and (layout == "grid" or not self.compensates) else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
         return descriptions().Sum(
             order or ("fma" if exact else self.operation),

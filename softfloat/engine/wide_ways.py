@@ -1,4 +1,4 @@
-"""Which sums in float64 generated loops serve: those of finite numbers of which none is tiny or huge."""
+"""Which sums in wide formats generated loops serve: those of finite numbers of which none is tiny or huge."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import numpy as np
 
 from softfloat.engine import elementwise, ways
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import descriptions, dots, numbers, steps, wide_elements
-from softfloat.engine.programs import Program
+from softfloat.engine.parameters import descriptions, dots, is_unusual, numbers, steps, wide_elements
+from softfloat.engine.programs import Program, Site
 from softfloat.kernels.spec import CARRIER64, FLOAT64, OVERFLOW
 
 
@@ -24,22 +24,33 @@ class _Double(ways.Generated):
 
     @property
     def results(self) -> type | None:
-        """Values, which are codes."""
-        return np.float64
+        """Values, which are codes of float64."""
+        return np.float64 if self.site.format.spec == FLOAT64 else None
+
+    @property
+    def taken(self) -> int:
+        """Bits of float64 that the format has not."""
+        return FLOAT64.mantissa_bits - self.site.format.mantissa_bits
 
     def numbers(self, planned: Program) -> Any:
-        """No step asks for any."""
-        return steps().Numbers()
+        """Those of bits, of units in the last place, and what random bits after the first 16 may add."""
+        return steps().Numbers(
+            below=(1 << self.taken) - 1,
+            tie=1 << self.taken >> 1,
+            per_quantum=(2 * CARRIER64.bias + self.site.format.mantissa_bits) << FLOAT64.mantissa_bits,
+            undecided=2.0**-16 if self.site.width > 16 else 0.0,
+        )
 
     @cached_property
     def stage(self) -> Any:
         """How products and sums round."""
-        return descriptions().Stage("float64", self.site.rule.rounding.name.lower(), wide=True)
+        return descriptions().Stage(*_manner(self.site))
 
     @cached_property
     def rounding(self) -> dict[str, Codes]:
         """What rounds with all random bits takes."""
-        integers, floats = numbers(FLOAT64, FLOAT64, self.site.rule._replace(daz=False), CARRIER64, wide=True)
+        fmt = self.site.format.spec
+        integers, floats = numbers(fmt, fmt, self.site.rule._replace(daz=False), CARRIER64, wide=True)
         return {"integers": integers, "floats": floats}
 
 
@@ -71,7 +82,13 @@ class _Drawn(_Double, ways.Drawn):
 KNOWN = (ways.COMPENSATED | {"tree", "block"}) - {"order"}
 """Fields of accumulators that these loops know."""
 NORMAL, HIGHEST = FLOAT64.mantissa_bits - 1074, 1022
-"""Powers of two below which no bit lies, so that half units are normal, and that no sum reaches."""
+"""Powers of two below which no bit lies, so that half units are normal, and that no sum reaches, of float64."""
+
+
+def _manner(site: Site) -> Any:
+    """As steps know it."""
+    family = "float64" if site.format.mantissa_bits == FLOAT64.mantissa_bits else "float64_shorter"
+    return steps().Manner(family, site.rule.rounding.name.lower(), wide=True)
 
 
 def way_of(planned: Program) -> ways.Generated | None:
@@ -86,12 +103,13 @@ def _choose(planned: Program) -> ways.Generated | None:
     how, stages = planned.accumulator, dots()
     sites = [planned.sites[n] for n in (stages.RUNNING, stages.PRODUCT) if n in planned.sites]
     kinds = {(site.format.spec, site.rule.rounding, site.width) for site in sites}
-    if len(kinds) > 1 or sites[0].format.spec != FLOAT64 or planned.daz or not ways.only(how, KNOWN):
+    site, fmt = sites[0], sites[0].format
+    if len(kinds) > 1 or is_unusual(fmt.spec) or planned.daz or not ways.only(how, KNOWN):
         return None
     exact = planned.kind == stages.EXACT
     apart = how.tree or how.compensation is not None
-    drawn = sites[0].rule.rounding.draws
-    if drawn and (exact or not sites[0].rule.restated or (apart and planned.goes_on)):
+    drawn, flushes = site.rule.rounding.draws, site.rule.daz or site.rule.ftz
+    if drawn and (exact or not site.rule.restated or (apart and planned.goes_on)):
         return None
     operation = (
         "exact"
@@ -100,14 +118,14 @@ def _choose(planned: Program) -> ways.Generated | None:
         if how.tree
         else how.compensation or ("fma" if how.product is None else "mul_add")
     )
+    highest = min(HIGHEST, fmt.emax)
     given: dict[str, Any] = {
         "operation": operation,
-        "site": sites[0],
-        "lowest": NORMAL,
-        "highest": HIGHEST,
-        "most": HIGHEST,
+        "site": site,
+        "lowest": max(NORMAL, fmt.emin - (0 if flushes else fmt.mantissa_bits)),
+        "highest": highest,
+        "most": highest,
     }
     if drawn:
         return _Drawn(wide=True, **given)
-    manner = steps().Manner("float64", sites[0].rule.rounding.name.lower(), wide=True)
-    return (_Exact if exact else _Settled if apart else _OneByOne)(manner=manner, **given)
+    return (_Exact if exact else _Settled if apart else _OneByOne)(manner=_manner(site), **given)

@@ -1,4 +1,4 @@
-"""Sums in float64 by the loops that are generated, in grids and of few outputs, against sums one operation after another by integers."""
+"""Sums in wide formats by the loops that are generated, in grids and of few outputs, against sums one operation after another by integers."""
 
 from __future__ import annotations
 
@@ -21,12 +21,24 @@ DRAWS: list[dict[str, Any]] = [
     {"rounding": "stochastic", "seed": 7, "sr_bits": 4},
     {"rounding": "up_or_down", "seed": 7},
 ]
+LONG, LONGEST, SHORT, CLIPPED, SMALL = (
+    Format(f"e{exponent}m{fraction}", exponent, fraction)
+    for exponent, fraction in ((11, 40), (11, 51), (11, 10), (9, 52), (8, 30))
+)
+"""Others than float64: between that and half, a bit shorter than that, as short as half, of fewer exponents."""
 HOW = [
     fma(float64),
     mul_add(float64),
     pairwise(float64),
     *(compensated(float64, method) for method in ("kahan", "neumaier", "two_term")),
     exact(float64),
+    *(fma(fmt) for fmt in (LONG, LONGEST, CLIPPED)),
+    *(mul_add(fmt) for fmt in (LONGEST, SHORT)),
+    pairwise(CLIPPED),
+    compensated(SMALL),
+    compensated(LONGEST, "neumaier"),
+    compensated(LONG, "two_term"),
+    exact(LONGEST),
 ]
 OPTIONS: list[dict[str, Any]] = [
     {},
@@ -36,33 +48,41 @@ OPTIONS: list[dict[str, Any]] = [
 SHAPES = [((9, 23, 11), 1.0), ((2, 3, 40, 10), 2.0**200), ((17, 5, 8), 2.0**-200)]
 
 
-def operands(shape: tuple[int, ...], scale: float, seed: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+def codes_of(values: np.ndarray, fmt: Format) -> np.ndarray:
+    codes: np.ndarray = bits.encode(values, fmt)[0]
+    return codes
+
+
+def operands(
+    shape: tuple[int, ...], scale: float, seed: int, fmt: Format = float64
+) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """Numbers whose sums are exact, tied, cancelled, or anything; and what they begin with."""
-    random = np.random.default_rng(seed)
+    random, scale = np.random.default_rng(seed), scale if fmt.exponent_bits > 8 else scale**0.1
     *many, rows, length, columns = shape
     a, b = random.standard_normal((*many, rows, length)), random.standard_normal((*many, length, columns))
     a[..., 0, :], b[..., 0] = np.round(a[..., 0, :] * 8), np.round(b[..., 0] * 8)
-    tied = 2.0 ** random.integers(-54, 2, (*many, length)) * random.choice([-1.0, 1.0], (*many, length))
+    tied = 2.0 ** random.integers(-fmt.p - 1, 2, (*many, length)) * random.choice([-1.0, 1.0], (*many, length))
     a[..., 1, :], b[..., 1] = tied, 2.0 ** random.integers(-1, 2, (*many, length))
     a[..., 2, 1::2] = -a[..., 2, : length // 2 * 2 : 2]
     b[..., 1::2, 2] = b[..., : length // 2 * 2 : 2, 2]
     start = np.round(random.standard_normal((*many, rows, columns)) * 4)
-    return tuple(x.view(np.uint64) for x in (a * scale, b * scale, start * scale**2))
+    return tuple(codes_of(x, fmt) for x in (a * scale, b * scale, start * scale**2))
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("rounding", MODES)
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_same_bits_flags_and_counts(how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
     for seed, (shape, scale) in enumerate(SHAPES):
-        a, b, c = operands(shape, scale, seed)
+        fmt = how.partials
+        a, b, c = operands(shape, scale, seed, fmt)
         given: dict[str, Any] = {"rounding": rounding, "daz": seed == 1}
         for start in (None, c):
-            product = partial(bits.matmul, a, b, float64, how, start, **given)
+            product = partial(bits.matmul, a, b, fmt, how, start, **given)
             same(both(monkeypatch, product))
             if len(shape) == 3:
                 same_counts(both(monkeypatch, partial(product, count=True)))
-        same(both(monkeypatch, partial(bits.sum, a, float64, how, -1, **given)))
+        same(both(monkeypatch, partial(bits.sum, a, fmt, how, -1, **given)))
 
 
 @pytest.mark.sampled(3)
@@ -73,29 +93,36 @@ def test_drawn_roundings_have_the_same_bits(
 ) -> None:
     """Of four random bits many meet a fraction of as many exactly, which the first sixteen leave open."""
     for seed, (shape, scale) in enumerate(SHAPES):
-        a, b, c = operands(shape, scale, seed)
+        fmt = how.partials
+        a, b, c = operands(shape, scale, seed, fmt)
         for start in (None, c):
-            product = partial(bits.matmul, a, b, float64, how, start, stream=seed, **drawn)
+            product = partial(bits.matmul, a, b, fmt, how, start, stream=seed, **drawn)
             same(both(monkeypatch, product))
             if len(shape) == 3:
                 same_counts(both(monkeypatch, partial(product, count=True)))
 
 
-@pytest.mark.parametrize("how", [fma(float64), mul_add(float64), pairwise(float64)], ids=repr)
+@pytest.mark.parametrize(
+    "how", [fma(float64), mul_add(float64), pairwise(float64), fma(SHORT), fma(LONG), pairwise(CLIPPED)], ids=repr
+)
 def test_random_bits_after_the_first_sixteen_decide(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     random = np.random.default_rng(5)
-    a, b = (random.standard_normal(shape).view(np.uint64) for shape in ((96, 128), (128, 96)))
-    found = both(monkeypatch, partial(bits.matmul, a, b, float64, how, rounding="stochastic", seed=1, sr_bits=52))
+    fmt = how.partials
+    a, b = (codes_of(random.standard_normal(shape), fmt) for shape in ((96, 128), (128, 96)))
+    found = both(monkeypatch, partial(bits.matmul, a, b, fmt, how, rounding="stochastic", seed=1, sr_bits=52))
     same(found)
-    fewer, _ = bits.matmul(a, b, float64, how, rounding="stochastic", seed=1, sr_bits=16)
+    fewer, _ = bits.matmul(a, b, fmt, how, rounding="stochastic", seed=1, sr_bits=16)
     assert (fewer != found[0][0]).any()
 
 
 LINES = {"one": 1, "few": 5, "many": 150}
-JOINED = [chunked(7, float64, float64), fma(float64).replace(name="chains", chains=3)]
+JOINED = [
+    *(chunked(7, fmt, fmt) for fmt in (float64, LONG)),
+    *(fma(fmt).replace(name="chains", chains=3) for fmt in (float64, CLIPPED)),
+]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("outputs", LINES.values(), ids=LINES)
 @pytest.mark.parametrize("given", [{}, {"rounding": "toward_negative"}, *DRAWS[1:]], ids=str)
 @pytest.mark.parametrize("how", [*HOW, *JOINED], ids=repr)
@@ -103,28 +130,29 @@ def test_outputs_in_a_line(
     how: Accumulator, given: dict[str, Any], outputs: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each with operands of its own, or with one for all; sums so far; counts; infinity and 2^-1060 in some of them."""
-    a, b, c = operands((outputs + 2, 40, outputs + 2), 1.0, outputs)
+    fmt = how.partials
+    a, b, c = operands((outputs + 2, 40, outputs + 2), 1.0, outputs, fmt)
     a, b, start = a[:outputs], b.T[:outputs].copy(), c[0, :outputs]
     plain, odd = (a, b), (a.copy(), b.copy())
-    odd[0].view(np.float64)[0, 3], odd[1].view(np.float64)[-1, 30] = np.inf, 2.0**-1060
+    odd[0][0, 3], odd[1][-1, 30] = codes_of(np.array(np.inf), fmt), 5
     for x, y in (plain, odd):
         for begins in (None, start):
-            same(both(monkeypatch, partial(bits.vecdot, x, y, float64, how, begins, **given)))
-        same(both(monkeypatch, partial(bits.matmul, x, y[0], float64, how, **given)))
-        if how != exact(float64):
-            same(both(monkeypatch, partial(bits.cumsum, x, float64, how, 1, **given)))
-    same_counts(both(monkeypatch, partial(bits.vecdot, *plain, float64, how, start, count=True, **given)))
+            same(both(monkeypatch, partial(bits.vecdot, x, y, fmt, how, begins, **given)))
+        same(both(monkeypatch, partial(bits.matmul, x, y[0], fmt, how, **given)))
+        if how.block == 1:
+            same(both(monkeypatch, partial(bits.cumsum, x, fmt, how, 1, **given)))
+    same_counts(both(monkeypatch, partial(bits.vecdot, *plain, fmt, how, start, count=True, **given)))
 
 
-@pytest.mark.parametrize("rounding", ["nearest_even", "to_odd"])
-def test_few_long_sums_in_pairs(rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("rounding", "fmt"), [("nearest_even", float64), ("to_odd", float64), ("nearest_even", LONG)])
+def test_few_long_sums_in_pairs(rounding: str, fmt: Format, monkeypatch: pytest.MonkeyPatch) -> None:
     """Whole subtrees side by side, and what is left."""
-    a, b, c = operands((3, 23000, 3), 1.0, 12)
+    a, b, c = operands((3, 23000, 3), 1.0, 12, fmt)
     given: dict[str, Any] = {"rounding": rounding}
-    product = partial(bits.vecdot, a, b.T.copy(), float64, pairwise(float64), c[0], **given)
+    product = partial(bits.vecdot, a, b.T.copy(), fmt, pairwise(fmt), c[0], **given)
     same(both(monkeypatch, product))
     same_counts(both(monkeypatch, partial(product, count=True)))
-    same(both(monkeypatch, partial(bits.sum, a, float64, pairwise(float64), 1, **given)))
+    same(both(monkeypatch, partial(bits.sum, a, fmt, pairwise(fmt), 1, **given)))
 
 
 @pytest.mark.parametrize("rounding", MODES)
@@ -145,32 +173,42 @@ def test_exact_sums_of_several_parts(rounding: str, monkeypatch: pytest.MonkeyPa
         same(both(monkeypatch, partial(bits.matmul, x, y[:, 4], float64, exact(float64), rounding=rounding)))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("how", HOW, ids=repr)
 def test_numbers_beyond_what_loops_serve(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
     """In operands, or in what sums begin with; in all products of a batch, or in one."""
-    a, b, c = operands((3, 5, 9, 10), 1.0, 4)
-    for odd in (2.0**-1060, 2.0**-520, 2.0**600, 1.7e308, np.inf, -np.inf, np.nan):
+    fmt = how.partials
+    a, b, c = operands((3, 5, 9, 10), 1.0, 4, fmt)
+    for odd in (
+        fmt.smallest_subnormal * 3,
+        2.0 ** (fmt.emin // 2),
+        2.0 ** (fmt.emax * 3 // 5),
+        fmt.max,
+        np.inf,
+        -np.inf,
+        np.nan,
+    ):
         for place in range(3):
             x = [z.copy() for z in (a, b, c)]
-            x[place].view(np.float64)[1, 2, 3] = odd
+            x[place][1, 2, 3] = codes_of(np.array(odd), fmt)
             for options in OPTIONS:
                 for of_one in (x, [z[1] for z in x]):
-                    same(both(monkeypatch, partial(bits.matmul, *of_one[:2], float64, how, of_one[2], **options)))
+                    same(both(monkeypatch, partial(bits.matmul, *of_one[:2], fmt, how, of_one[2], **options)))
 
 
 def test_operands_and_outputs_of_other_formats(monkeypatch: pytest.MonkeyPatch) -> None:
     """Among them one of 16 bits whose numbers float32 has not: its codes once were read as numbers."""
-    long, short, random = Format("e11m40", 11, 40), Format("e11m4", 11, 4), np.random.default_rng(8)
+    short, random = Format("e11m4", 11, 4), np.random.default_rng(8)
     x, y = random.standard_normal((12, 30)), random.standard_normal((30, 9))
     for first, second, out in (
         (short, "float16", float64),
-        (long, "float32", float64),
+        (LONG, "float32", float64),
         ("float16", float64, "float16"),
-        (float64, long, long),
+        (float64, LONG, LONG),
     ):
         a, b = bits.encode(x, first)[0], bits.encode(y, second)[0]
         for options in OPTIONS:
-            for how in (fma(float64), mul_add(float64)):
+            for how in (fma(float64), mul_add(float64), fma(LONG), mul_add("bfloat16")):
                 given: dict[str, Any] = options | {"out_format": out}
                 same(both(monkeypatch, partial(bits.matmul, a, b, (first, second), how, **given)))
 
@@ -187,6 +225,6 @@ def test_ordinary_numbers_are_served(monkeypatch: pytest.MonkeyPatch) -> None:
     for how in HOW:
         for given in (*({"rounding": mode} for mode in MODES), *DRAWS[1 : 3 if how.block == 1 else 0]):
             for shape in ((3, 4), (60, 70), *[(2, 5, 6)] * (how.compensation is None or "seed" not in given)):
-                a = random.standard_normal(shape).view(np.uint64)
-                bits.matmul(a, a.swapaxes(-1, -2).copy(), float64, how, **given)
-            bits.vecdot(a[0], a[0], float64, how, **given)
+                a, fmt = codes_of(random.standard_normal(shape), how.partials), how.partials
+                bits.matmul(a, a.swapaxes(-1, -2).copy(), fmt, how, **given)
+            bits.vecdot(a[0], a[0], fmt, how, **given)
