@@ -91,8 +91,9 @@ class Windowed:
         found = quantized(self.images, operand, -1, **options)
         made, elements = found.codes, self.matrix(found.codes.elements)  # type: ignore[union-attr]
         if isinstance(made, BlockCodes):
-            whole, block = made.tensor_scale, made.block_shape[-1]
-            codes: Any = BlockCodes(elements, self.matrix(made.scales), made.format, block=block, tensor_scale=whole)
+            shape = *(1,) * (self.ndim - 1), made.block_shape[-1]
+            scales = self.matrix(made.scales)
+            codes: Any = BlockCodes.made(elements, scales, made.format, self.ndim - 1, shape, made.tensor_scale)
         else:
             assert isinstance(made, ScaledCodes)
             codes = ScaledCodes(elements, made.scale, made.format)

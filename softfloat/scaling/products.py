@@ -222,9 +222,8 @@ def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, source: Format
         codes, flags, amax = currently_scaled(across, replace(how, per=per), -1, source, options)
         fmt = tile_format(how.format, how.per)  # type: ignore[arg-type]
     elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
-    shape = codes.block_shape[-2:][::-1]
-    given: Any = shape if 1 not in shape else max(shape)
-    made = BlockCodes(elements, scales, fmt, axis=-2, block=given, tensor_scale=codes.tensor_scale)
+    shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
+    made = BlockCodes.made(elements, scales, fmt, numbers.ndim - 2, shape, codes.tensor_scale)
     return made, flags if isinstance(flags, int) else np.swapaxes(flags, -1, -2), amax
 
 
@@ -235,13 +234,12 @@ def _extremes(scale: Any) -> tuple[float, float]:
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
     fmt, known = codes.format.scale, codes.scales
-    if (
-        known.size and int(known.max()) > fmt.max_code
-    ):  # signs, infinities or NaNs; the others are ordered as the numbers are
+    last = known.max(initial=0)
+    if last > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
-    ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
+        last = known.max(initial=0)
+    low, high = engine.decoded(np.array([known.min(), last]), fmt).tolist() if known.size else (1.0, 1.0)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
-    low, high = _extremes(np.asarray(engine.decoded(ends, fmt)))
     return low * whole, high * whole
 
 
