@@ -85,7 +85,8 @@ def scaled_laid_out(size, carrier):
     fills a block up, and 1 where each number has a power of two of its own, 0 where all have that of their scale. `values` has what a code
     stands for, `of_scales` the same and its power of two; `powers`: the least of a number, that of a zero, and that of what fills a block up.
     target is (2, panels, k, size): numbers times scales, and powers times powers; beyond the last code zeros, whose powers are 0 where they
-    fill no block up. `spans`: of each panel the least magnitude but zero, or infinity, and the largest, as bits of float64.
+    fill no block up. `spans`: of each panel the least magnitude of products of what is not zero, or infinity, and the
+    largest, as bits of float64.
     """
 
     integer = {np.float32: np.int32, np.float64: np.int64}[carrier]
@@ -130,13 +131,13 @@ def scaled_laid_out(size, carrier):
                     number = read[i] * shared[i]
                     own = bits_float(cut(bits & field, nothing), zero)
                     power = own if own > tiny else tiny
-                    power = power if cut(bits & every, nothing) != nothing else of_zero
+                    here_zero, of_scale = cut(bits & every, nothing) == nothing, float_bits(shared[i])
+                    power = of_zero if here_zero else power
                     results[i], exponents[i] = number, power * lead[i]
                     magnitude = cut(float_bits(number) & every, nothing)
                     greatest = max(greatest, magnitude)
-                    least = min(least, cut(cut(magnitude - 1, nothing) & every, nothing))
-            least = min(least, cut(infinite - 1, nothing))
-            spans[0, panel] = float_bits(np.float64(bits_float(cut(least + 1, nothing), zero)))
+                    least = min(least, every if here_zero or of_scale == nothing else magnitude)
+            spans[0, panel] = float_bits(np.float64(bits_float(min(least, infinite), zero)))
             spans[1, panel] = float_bits(np.float64(bits_float(greatest, zero)))
             for k in range(products, target.shape[2]):
                 for n in range(size):

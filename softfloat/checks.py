@@ -27,7 +27,7 @@ SEEDS = "an integer from 0 to 2^64 - 1"
 
 def is_integer(x: Any) -> TypeGuard[int]:
     """Whether `x` is an integer, Python's or NumPy's; truth values are none."""
-    return isinstance(x, (int, np.integer)) and not isinstance(x, bool)
+    return type(x) is int or (isinstance(x, (int, np.integer)) and not isinstance(x, bool))
 
 
 def check_integer(name: str, value: Any) -> int:

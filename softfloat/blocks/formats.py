@@ -207,6 +207,8 @@ def _powers(level: Format | Fixed) -> tuple[int, int]:
 
 def check_block(block: Any, argument: str = "block") -> int | tuple[int, ...]:
     """A number of elements, or the shape of a block."""
+    if type(block) is int and 1 <= block <= LONGEST:
+        return block
     numbers = tuple(block) if isinstance(block, (tuple, list)) else (block,)
     if not numbers or not all(is_integer(x) for x in numbers):
         raise TypeError(f"{argument} must be a positive integer or a tuple of them, got {block!r}")

@@ -11,6 +11,7 @@ from typing import Any
 
 from softfloat.blocks.formats import BlockFormat
 from softfloat.checks import check_choice
+from softfloat.frozen import hash_kept
 
 __all__ = ["SCALE_RULES", "ScaleRule", "check_rule"]
 
@@ -18,6 +19,7 @@ POWER_OF_TWO, FLOAT, TWO_LEVELS = "power of two", "float", "two levels"
 E8M0_LARGEST = 254
 
 
+@hash_kept
 @dataclass(frozen=True)
 class ScaleRule:
     """How a block's largest magnitude, its amax, becomes the block's scale.

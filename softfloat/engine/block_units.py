@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine import stacks, threads, tiling, unit_ways, units
-from softfloat.engine.arguments import Codes, flattened, magnitudes
+from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
 from softfloat.engine.parameters import FLOAT32, tiles
 from softfloat.engine.problems import Blocks, Scales
@@ -20,8 +20,6 @@ from softfloat.kernels.spec import Rule
 LONGEST_CODE = 8
 """Bits of a code whose values have a table."""
 INFINITE = 0x7FF0000000000000
-UNLIKELY = 2.0**-64
-"""Scales below it are those of zeros alone, most likely."""
 
 
 def leading_power(values: Codes, fmt: Format) -> Codes:
@@ -34,8 +32,11 @@ def leading_power(values: Codes, fmt: Format) -> Codes:
 def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Codes:
     """For each code of a scale its value and its power of two."""
     values = np.abs(decoded(np.arange(1 << scale.bits, dtype=scale.dtype), scale))  # a sign says nothing
-    powers = leading_power(values, scale)
-    return np.array([values, np.where(powers == 0.0, of_zeros, powers)], carrier)
+    powers, tiny = leading_power(values, scale), values < ROSTER["float32"].tiny
+    found = np.array([values, np.where(powers == 0.0, of_zeros, powers)], carrier)
+    if carrier is np.float32:  # subnormal, which the host might flush
+        found[0, tiny] = np.ldexp(values[tiny], 149).astype(np.int32).view(np.float32)
+    return found
 
 
 @lru_cache(maxsize=256)
@@ -77,7 +78,7 @@ class _Operand(NamedTuple):
 
         threads.share_units(count, work, 2 * length * size)
         least, greatest = int(spans[0].min(initial=INFINITE)), int(spans[1].max(initial=0))
-        finite = greatest < INFINITE
+        finite = 0 < least and greatest < INFINITE  # where float32 made zeros of numbers, the way in float64 does
         low, high = np.array([least, greatest if finite else 0], np.int64).view(np.float64).tolist()
         return low, high, finite
 
@@ -109,36 +110,14 @@ def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.Uni
     return way if unit_ways.worth_grid(planned, work) else None
 
 
-def _known_scales(blocks: Blocks) -> Codes:
-    """The least and the greatest of scales' values, of blocks of zeros the greatest of all."""
-    table, last = _of_scales(blocks.scale, 0.0)[0], blocks.scales.max()
-    ends: Codes = table[[blocks.scales.min(), last]]
-    if last <= blocks.scale.max_code and ends[0] >= UNLIKELY:  # codes without a sign are ordered as what they stand for
-        return ends
-    known = table[blocks.scales]
-    suspects = np.nonzero(known < UNLIKELY)
-    axes = zip(suspects, blocks.block, blocks.codes.shape, strict=True)
-    rows, columns = (np.minimum(at[:, None] * length + np.arange(length), size - 1) for at, length, size in axes)
-    zeros = ~magnitudes(blocks.codes[rows[:, :, None], columns[:, None]], blocks.element).any((1, 2))
-    known[tuple(at[zeros] for at in suspects)] = known.max()
-    return np.array([known.min(), known.max()])
-
-
-def _in_single(way: unit_ways.UnitWay, planned: Program, scales: Scales) -> unit_ways.UnitWay | None:
-    """The way in float32, if that holds whatever elements may have these scales, without c."""
-    quicker, spans = unit_ways.in_single(way, planned), []
-    if quicker is None or sum(scales.bits) + sum(fmt.p for fmt in planned.formats) > FLOAT32.mantissa_bits + 1:
+def _in_single(way: unit_ways.UnitWay, planned: Program, bits: tuple[int, int]) -> unit_ways.UnitWay | None:
+    """The way in float32, if that has all elements, and them times scales of so many bits but for their exponents, without c."""
+    if sum(bits) + sum(fmt.p for fmt in planned.formats) > FLOAT32.mantissa_bits + 1:
         return None
-    if any(
-        fmt.smallest_subnormal < ROSTER["float32"].tiny or fmt.max > ROSTER["float32"].max for fmt in planned.formats
-    ):
-        return None  # whose elements float32 has
-    assert scales.blocks is not None
-    for blocks, fmt, bits in zip(scales.blocks, planned.formats, scales.bits, strict=True):
-        least, greatest = _known_scales(blocks).tolist()
-        fine = 0.0 < least <= greatest < np.inf
-        spans.append(units.extent_with_scales(least * float(fmt.tiny), greatest * float(fmt.max), fine, fmt, bits))
-    return quicker if tiling.fits(quicker, planned.length, spans, None) else None
+    single = ROSTER["float32"]
+    if any(fmt.smallest_subnormal < single.tiny or fmt.max > single.max for fmt in planned.formats):
+        return None
+    return unit_ways.in_single(way, planned)
 
 
 def _of_first(done: stacks.Done | None) -> tuple[Codes, Codes] | None:
@@ -156,13 +135,18 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
     way = _way_of(planned, scales.bits, a.codes.shape[1] * b.codes.size)
     if way is None:
         return None
-    way = (_in_single(way, planned, scales) if c is None else None) or way
-    first, second = (
-        _operand_of(planned, blocks, fmt, rule.daz, way, own)
-        for blocks, fmt, rule, own in zip((a, b), planned.formats, planned.reading, scales.bits, strict=True)
-    )
     start = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]
-    return _of_first(stacks.in_pieces(way, planned, (first, second), start, place, random))
+    for each in (_in_single(way, planned, scales.bits) if c is None else None, way):
+        if each is None:
+            continue
+        first, second = (
+            _operand_of(planned, blocks, fmt, rule.daz, each, own)
+            for blocks, fmt, rule, own in zip((a, b), planned.formats, planned.reading, scales.bits, strict=True)
+        )
+        found = _of_first(stacks.in_pieces(each, planned, (first, second), start, place, random))
+        if found is not None:
+            return found
+    return None
 
 
 def spread(

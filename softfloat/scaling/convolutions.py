@@ -21,7 +21,7 @@ from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, windows_
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
 from softfloat.scaling.hadamard import rounded_before
-from softfloat.scaling.products import Quantized, quantized
+from softfloat.scaling.products import Quantized, quantized, turns
 from softfloat.scaling.recipes import BlockScaling, DelayedScaling, Operand
 from softfloat.scaling.tensors import ScaledCodes, tile_format
 
@@ -67,11 +67,17 @@ class Windowed:
         """Axes of the matrix."""
         return len(self.shape)
 
-    def matrix(self, images: np.ndarray[Any, Any] | None = None) -> Any:
-        """Windows laid out, of these images or of others."""
+    def matrix(self, images: np.ndarray[Any, Any] | None = None, across: bool = False) -> Any:
+        """Windows laid out, of these images or of others; `across`: numbers follow each other from window to window in memory."""
         given = self.images if images is None else images
+        if across:
+            given = np.moveaxis(np.ascontiguousarray(np.moveaxis(given, (3, 4), (0, 1))), (0, 1), (3, 4))
         found = windows_of(given, self.windows, max(given.shape[-1], 1))
-        return np.ascontiguousarray(found).reshape(*self.shape[:-1], math.prod(found.shape[4:]))
+        rows, columns = self.shape[-2], math.prod(found.shape[4:])
+        if not across:
+            return np.ascontiguousarray(found).reshape(*self.shape[:-2], rows, columns)
+        laid_out = np.ascontiguousarray(found.transpose(0, 4, 5, 6, 7, 1, 2, 3))
+        return np.swapaxes(laid_out.reshape(*self.shape[:-2], columns, rows), -1, -2)
 
     def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
         """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
@@ -79,13 +85,15 @@ class Windowed:
             images, seen = self.images, 0
             if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
                 images, seen = rounded_before(images, operand.hadamard)
-            found = quantized(self.matrix(images), operand, axis, count=count, **options)
+            across = axis == -2 and (operand.hadamard is not None or turns(operand))
+            found = quantized(self.matrix(images, across), operand, axis, count=count, **options)
             return replace(found, flags=found.flags | seen) if seen else found
         found = quantized(self.images, operand, -1, **options)
         made, elements = found.codes, self.matrix(found.codes.elements)  # type: ignore[union-attr]
         if isinstance(made, BlockCodes):
-            whole, block = made.tensor_scale, made.block_shape[-1]
-            codes: Any = BlockCodes(elements, self.matrix(made.scales), made.format, block=block, tensor_scale=whole)
+            shape = *(1,) * (self.ndim - 1), made.block_shape[-1]
+            scales = self.matrix(made.scales)
+            codes: Any = BlockCodes.made(elements, scales, made.format, self.ndim - 1, shape, made.tensor_scale)
         else:
             assert isinstance(made, ScaledCodes)
             codes = ScaledCodes(elements, made.scale, made.format)

@@ -27,8 +27,8 @@ from softfloat.engine.programs import check_inputs
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
-from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, DelayedScaling, Operand, Product
-from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes
+from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, CurrentScaling, DelayedScaling, Operand, Product
+from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes, tile_format
 from softfloat.status import Flags
 
 __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
@@ -130,14 +130,17 @@ def quantized(
     if operand.hadamard is not None:
         numbers, seen = transformed(numbers, operand.hadamard, axis)
     how = operand.scaling
-    turned = isinstance(how, BlockScaling) and not operand.rounding.draws and lies_across(numbers, axis)
+    turned = turns(operand) and lies_across(numbers, axis)
     numbers = numbers if turned else np.ascontiguousarray(numbers)
     if how is None:
         return Quantized(numbers, float(magnitudes(numbers, None)), (1.0, 1.0), numbers.size, None, None, seen)
     settings = _settings(operand, environment, seed)
     options: Options = {"environment": settings, "stream": stream, "flags": "each" if count else "any"}
-    if isinstance(how, BlockScaling):
-        codes, flags, amax = _turned(numbers, how, options) if turned else _in_blocks(numbers, how, axis, options)
+    if turned:
+        codes, flags, amax = _turned(numbers, how, source, options)
+        scales = _block_extremes(codes)
+    elif isinstance(how, BlockScaling):
+        codes, flags, amax = _in_blocks(numbers, how, axis, options)
         scales = _block_extremes(codes)
     elif isinstance(how, DelayedScaling):
         if history is None:
@@ -199,14 +202,28 @@ def lies_across(numbers: Numbers, axis: int) -> bool:
     return numbers.ndim > 1 and axis in (-2, numbers.ndim - 2) and np.swapaxes(numbers, -1, -2).flags.c_contiguous
 
 
-def _turned(numbers: Numbers, how: BlockScaling, options: Options) -> Any:
-    """`_in_blocks` along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
-    block = how.block[::-1] if isinstance(how.block, tuple) else how.block
-    codes, flags, amax = _in_blocks(np.swapaxes(numbers, -1, -2), replace(how, block=block), -1, options)
+def turns(operand: Operand) -> bool:
+    """Whether an operand's blocks are found as those of the transposed array are, which random numbers are not."""
+    how = operand.scaling
+    return not operand.rounding.draws and (
+        isinstance(how, BlockScaling) or (isinstance(how, CurrentScaling) and not isinstance(how.per, str))
+    )
+
+
+def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, source: Format, options: Options) -> Any:
+    """(codes, flags, amax) along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
+    across = np.swapaxes(numbers, -1, -2)
+    if isinstance(how, BlockScaling):
+        block = how.block[::-1] if isinstance(how.block, tuple) else how.block
+        codes, flags, amax = _in_blocks(across, replace(how, block=block), -1, options)
+        fmt = codes.format
+    else:
+        per: Any = how.per[::-1] if isinstance(how.per, tuple) else how.per
+        codes, flags, amax = currently_scaled(across, replace(how, per=per), -1, source, options)
+        fmt = tile_format(how.format, how.per)  # type: ignore[arg-type]
     elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
-    shape = codes.block_shape[-2:][::-1]
-    given: Any = shape if 1 not in shape else max(shape)
-    made = BlockCodes(elements, scales, codes.format, axis=-2, block=given, tensor_scale=codes.tensor_scale)
+    shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
+    made = BlockCodes.made(elements, scales, fmt, numbers.ndim - 2, shape, codes.tensor_scale)
     return made, flags if isinstance(flags, int) else np.swapaxes(flags, -1, -2), amax
 
 
@@ -217,13 +234,12 @@ def _extremes(scale: Any) -> tuple[float, float]:
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
     fmt, known = codes.format.scale, codes.scales
-    if (
-        known.size and int(known.max()) > fmt.max_code
-    ):  # signs, infinities or NaNs; the others are ordered as the numbers are
+    last = known.max(initial=0)
+    if last > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
-    ends = np.array([known.min(), known.max()] if known.size else [], known.dtype)
+        last = known.max(initial=0)
+    low, high = engine.decoded(np.array([known.min(), last]), fmt).tolist() if known.size else (1.0, 1.0)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
-    low, high = _extremes(np.asarray(engine.decoded(ends, fmt)))
     return low * whole, high * whole
 
 

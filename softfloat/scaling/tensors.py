@@ -241,7 +241,8 @@ def currently_scaled(
     amax = tile_amax(numbers, shape)
     encode = encode_of(amax)
     codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
-    return BlockCodes(codes, reciprocals(encode).view(np.uint32), fmt, axis=axis), flags, amax
+    scales = reciprocals(encode).view(np.uint32)
+    return BlockCodes.made(codes, scales, fmt, axis % numbers.ndim, shape, None), flags, amax
 
 
 def reciprocals(scale: Numbers) -> Numbers:

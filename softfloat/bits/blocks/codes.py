@@ -12,6 +12,7 @@ from softfloat.blocks import BlockFormat
 from softfloat.blocks.formats import block_text, check_block_format
 from softfloat.engine import Codes, check_codes, refuse_mask
 from softfloat.formats import Format
+from softfloat.frozen import settle
 
 __all__ = ["BlockCodes"]
 
@@ -85,16 +86,19 @@ class BlockCodes:
                 f"scales must be of shape {wanted}, one for each block of {block_text(shape)} of elements of shape {codes.shape}, "
                 f"got {found.shape}"
             )
-        values: dict[str, Any] = {
-            "elements": codes,
-            "scales": found,
-            "format": fmt,
-            "axis": axis % codes.ndim,
-            "block_shape": shape,
-            "tensor_scale": check_tensor_scale(tensor_scale, fmt),
-        }
-        for name, value in values.items():
-            object.__setattr__(self, name, value)
+        self._settle(codes, found, fmt, axis % codes.ndim, shape, check_tensor_scale(tensor_scale, fmt))
+
+    def _settle(self, *fields: Any) -> None:
+        settle(self, **dict(zip(BlockCodes.__dataclass_fields__, fields, strict=True)))
+
+    @classmethod
+    def made(
+        cls, elements: Codes, scales: Codes, format: BlockFormat, axis: int, block_shape: tuple[int, ...], tensor_scale: Any
+    ) -> BlockCodes:
+        """Of parts that fit, an axis counted from the first, and a checked scale of the tensor."""
+        found = cls.__new__(cls)
+        found._settle(elements, scales, format, axis, block_shape, tensor_scale)
+        return found
 
     # -- shapes
     # ---------------------------------------------------------------------------------------------------------------
@@ -245,6 +249,7 @@ def holds(fmt: Format, number: float) -> bool:
 
 
 LEAST_NORMAL, LEAST = -126, -149  # exponents of float32's smallest numbers
+LARGEST = float(np.finfo(np.float32).max)
 
 
 def check_float32(argument: str, value: Any) -> float:
@@ -258,7 +263,7 @@ def check_float32(argument: str, value: Any) -> float:
     if not (math.isfinite(number) and number >= 0):
         wanted = "positive and finite" if argument == "tensor_scale" else "finite and at least 0"
         raise ValueError(f"{argument} must be {wanted}, got {number}")
-    if number > float(np.finfo(np.float32).max) or exact_float(as_float32(number)) != number:
+    if number > LARGEST or exact_float(as_float32(number)) != number:
         raise ValueError(f"{argument} must be a float32 number, got {number!r}; numpy.float32({number!r}) rounds it")
     return number
 

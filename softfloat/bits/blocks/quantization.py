@@ -224,7 +224,8 @@ def quantize(
     plan.check_over_six(shape)
     plan.take_scales(scales, layout)
     elements, made, tensor, flags = plan.run(numbers, signals, layout, counted)
-    blocks = BlockCodes(elements, made, fmt, axis=axis, block=shape, tensor_scale=tensor)
+    whole = check_tensor_scale(tensor, fmt)
+    blocks = BlockCodes.made(elements, made, fmt, axis % numbers.ndim, shape, whole)
     told = flags if plan.call.flags == "each" or isinstance(flags, int) else every_flag(flags)
     return (blocks, told, counts_of(numbers, blocks, flags, layout)) if counted else (blocks, told)
 

@@ -317,6 +317,7 @@ def every_multiplier(scale: Format, rule: ScaleRule, tensor: TensorScale) -> np.
         return one / values
 
 
+@lru_cache(maxsize=256)
 def compiled_scales(
     fmt: BlockFormat, rule: ScaleRule, tensor: TensorScale, how: Treatment
 ) -> engine.PowerScales | engine.TableScales | None:
