@@ -9,7 +9,6 @@ from math import ceil, frexp
 from typing import NamedTuple
 
 from .fast import INFINITE_BITS, MAGNITUDE, SMALLEST_BITS
-from .jit import fixed_tuple, kernel
 from .spec import CARRIER32, NanEncoding, Rounding, count_fields, emin, format_spec, target, thresholds
 
 
@@ -63,12 +62,6 @@ class Ordinary(NamedTuple):
 
 
 INTEGERS, FLOATS = count_fields(Ordinary)
-
-
-@kernel
-def ordinary_of(integers, floats):
-    """The numbers in two arrays."""
-    return Ordinary(*(fixed_tuple(integers, INTEGERS) + fixed_tuple(floats, FLOATS)))
 
 
 WIDEST = {"add": 14, "sub": 14, "mul": 11, "div": 11, "sqrt": 21, "fma": 11, "convert": 21}
