@@ -273,7 +273,9 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
 
     def work(start: int, stop: int) -> int:
         codes, span = flat[start * size : stop * size], slice(start, stop)
-        return loop(codes, wide[span], raises[span], size, uniforms[span], *numbers, *limits)
+        return engine.spared(loop).run(
+            stop - start, codes, wide[span], raises[span], size, uniforms[span], *numbers, *limits
+        )
 
     seen = engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)

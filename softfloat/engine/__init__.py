@@ -51,6 +51,7 @@ from softfloat.engine.parameters import (
     loops,
     numbers,
     rule_for,
+    spared,
     way_of,
 )
 from softfloat.engine.problems import Problem
@@ -146,6 +147,7 @@ __all__ = [
     "serves_transform",
     "set_num_threads",
     "share",
+    "spared",
     "transformed_runs",
     "uses_of",
     "way",

@@ -18,10 +18,10 @@ def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN, carrier: type = np.fl
     """The values of codes, of their shape; `rule` says whether subnormals count as zeros. A narrower `carrier` must hold them."""
     values: Codes = np.empty(codes.size, carrier)
     numbers = parameters.numbers(fmt.spec, fmt.spec, rule, CARRIER64, wide=True)
-    flat = arguments.flattened(codes)
+    flat, loop = arguments.flattened(codes), parameters.loops().decoding()
 
     def work(start: int, stop: int) -> int:
-        parameters.loops().decoding()(flat[start:stop], values[start:stop], *numbers)
+        parameters.spared(loop).run(stop - start, flat[start:stop], values[start:stop], *numbers)
         return 0
 
     threads.share(codes.size, work)

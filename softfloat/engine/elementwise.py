@@ -30,6 +30,7 @@ from softfloat.engine.parameters import (
     ordinary,
     rule_for,
     singles,
+    spared,
     sums,
     way_of,
     wide,
@@ -204,41 +205,15 @@ def _way(job: Job) -> Callable[[Job], Work]:
 BYTES = np.dtype(np.uint8)
 
 
-FEW, SPARED = 64, 512
-"""Elements of a call, and of all of them, for which a loop that nothing has compiled yet is run by Python: a fraction of the time that would take."""
-
-
-class _Spared:
-    """How many elements more Python does for a loop."""
-
-    def __init__(self, loop: Any) -> None:
-        self._loop, self.left = loop, SPARED if hasattr(loop, "by_python") else 0
-
-    def takes(self, size: int, arguments: tuple[Any, ...]) -> bool:
-        """Whether it does those of a call; else it never does any more."""
-        if size > FEW or size > self.left or (self.left == SPARED and loops().jit.is_there(self._loop, arguments)):
-            self.left = 0
-            return False
-        self.left -= size
-        return True
-
-
-_spared = cache(_Spared)
-
-
 def by_bytes(loop: Callable[..., int], *known: Any) -> Callable[..., int]:
     """A loop that takes codes of every format, as bytes: run(a, b, c, codes, flags, more ...) -> flags, what is `known` settled."""
-    spared = _spared(loop)
+    settled = spared(loop)
 
     def run(a: Codes, b: Codes, c: Codes, codes: Codes, flags: Codes, *more: Any) -> int:
         x = a.view(BYTES)
         y = x if b is a else b.view(BYTES)
         z = x if c is a else y if c is b else c.view(BYTES)
-        arguments = x, y, z, codes.view(BYTES), flags, a.itemsize, codes.itemsize, *known, *more
-        if spared.left and spared.takes(codes.size, arguments):
-            found: int = loop.by_python(*arguments)  # type: ignore[attr-defined]
-            return found
-        return loop(*arguments)
+        return settled.run(codes.size, x, y, z, codes.view(BYTES), flags, a.itemsize, codes.itemsize, *known, *more)
 
     return run
 

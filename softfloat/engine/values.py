@@ -15,7 +15,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import NO_BITS, Draw, check_block, draw, refuse_random_bits
 from softfloat.engine.elementwise import NO_CODES
-from softfloat.engine.parameters import FLOAT32, check_reach, rule_for, values
+from softfloat.engine.parameters import FLOAT32, check_reach, rule_for, spared, values
 from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import SMALLEST_SHARE, share
 from softfloat.environments import Rounding, Settings, Tininess
@@ -167,7 +167,7 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
 
     def some(x: Codes, out: Codes, stream: int, start: int) -> int:
         random = () if address is None else (address.key, np.uint64(stream), start, NO_BITS, address.width)
-        return int(loop(x, out, NO_CODES, known, *random))
+        return loop(x.size, x, out, NO_CODES, known, *random)
 
     def ready(x: Codes, out: Codes, stream: int) -> int:
         flat, made = viewed(x), viewed(out)
@@ -181,10 +181,12 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
 def _loop(
     numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
 ) -> tuple[Callable[..., int], Codes]:
-    """The loop from float32 (`single`) or float64 to the same (`narrow`), and what it knows of numbers."""
+    """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
     make = values().rounding_values if drawn is None else values().rounding_drawn_values
     random = () if drawn is None else (drawn.width, bool(drawn.handed.size))
-    return make(single, narrow, each), lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
+    return spared(make(single, narrow, each)).run, lattice(
+        numbers, rule_for(settings, numbers.kind, True, *random), single
+    )
 
 
 def rounded_values(
@@ -219,7 +221,7 @@ def rounded_values(
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
         address = () if drawn is None else drawn.address(start, stop)
-        return int(loop(flat[span], made[span], raises[span], known, *address))
+        return loop(stop - start, flat[span], made[span], raises[span], known, *address)
 
     return finished(result, raised, share(flat.size, work if drawn is None else drawn.cut(work)))
 

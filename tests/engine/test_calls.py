@@ -243,11 +243,10 @@ class Loops(event.Listener):
 listener = Loops()
 event.register("softfloat:loop", listener)
 a, b = np.arange(0x3C00, 0x3C32, dtype=np.uint16), np.arange(0x7BD8, 0x7C0A, dtype=np.uint16)
-for size in (3, 50, 50, 500, 50):
-    x, y = np.resize(a, size), np.resize(b, size)
-    for how in ({}, {"rounding": "stochastic", "seed": 5}):
-        codes, flags = bits.add(x, y, "float16", **how)
-        print(listener.taken, codes[:50].tobytes().hex(), flags[:50].tobytes().hex())
+drawn = {"rounding": "stochastic", "seed": 5}
+for size, how in ((3, {}), (3, drawn), (50, {}), (50, drawn), (50, {}), (50, drawn), (500, {}), (50, {})):
+    codes, flags = bits.add(np.resize(a, size), np.resize(b, size), "float16", **how)
+    print(listener.taken, codes[:50].tobytes().hex(), flags[:50].tobytes().hex())
 """
 
 
@@ -261,9 +260,8 @@ def test_few_elements_are_done_by_python_as_long_as_nothing_has_compiled_their_l
         return [line.split() for line in done.stdout.splitlines()]
 
     first, again = run(), run()
-    assert [int(line[0]) for line in first] == [0] * 6 + [1, 2, 2, 2]
-    assert [int(line[0]) for line in again] == [1, 2] + [2] * 8
+    assert [int(line[0]) for line in first] == [0] * 6 + [1, 1]
+    assert [int(line[0]) for line in again] == [1] * 8
     results = [line[1:] for line in first]
     assert results == [line[1:] for line in again]
-    for plain in results[2:4]:
-        assert results.count(plain) == 4
+    assert results[2] == results[4] == results[6] == results[7]
