@@ -87,8 +87,8 @@ def _source_digest() -> int:
 SOURCE_DIGEST = _source_digest()
 
 
-def compiled(function: Callable) -> Callable:
-    """Compile a loop: cached on disk, without the interpreter lock, IEEE division."""
+def compiled(function: Callable, **more: bool) -> Callable:
+    """Compile a loop: cached on disk, without the interpreter lock, IEEE division; with `more` of Numba's options."""
     if DISABLED:
 
         def interpreted(*arguments: object) -> object:
@@ -106,6 +106,7 @@ def compiled(function: Callable) -> Callable:
     options: dict[str, Any] = {
         "no_cfunc_wrapper": True,
         "pipeline_class": WholeCompiler,
+        **more,
     }  # not all of Numba's own types know
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)

@@ -46,11 +46,11 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier dot_state prng words | rounding values | projected | arith | "
+    "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
     "fast sticky wide | accumulate elements ordinary wide_elements wide_exact | vectors | halves singles | blocks | "
     "scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
-    "counting_steps | loops dot_steps quantization | dots "
+    "counting_steps | loops dot_steps quantization | dot_ends | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "exact_units sums.noise sums.scalars | counted_units paired sums.arithmetics | sums.loop | "
     "entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
