@@ -101,7 +101,7 @@ def run(
         np.uint32: {"codes_a": codes_a, "codes_b": codes_b, "codes_out": results.codes},
         np.uint8: {"flags_out": results.flags},
     }  # fmt: skip
-    flat = {name: np.require(x, kind, "CW") for kind, some in arrays.items() for name, x in some.items()}
+    flat = {name: np.require(x, kind, ["C", "W"]) for kind, some in arrays.items() for name, x in some.items()}
     call = floor.Call(
         how=how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=key, stream=stream,
         links=floor.links, **flat,
