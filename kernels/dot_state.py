@@ -15,7 +15,7 @@ A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, 
 TOTAL, OVER, SECOND_SCALE, SECOND_TOTAL, APART, LEAD, SUMMED, NEGATIVE, POSITIVE, OPERAND = range(13, 23)
 """Rows of working space."""
 PARTS = OPERAND + 2
-"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; `round_drawn_row` has the one before."""
+"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; before them what was."""
 
 
 class Choices(NamedTuple):

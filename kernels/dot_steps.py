@@ -16,6 +16,8 @@ from .accumulate import (
     count_row,
     cut_row,
     draw_row,
+    drawn_projected_row,
+    drawn_row,
     dropped_row,
     fused_row,
     higher_row,
@@ -23,10 +25,10 @@ from .accumulate import (
     led_row,
     multiply_row,
     parted_row,
-    round_drawn_projected_row,
-    round_drawn_row,
     round_projected_row,
     round_row,
+    settled_projected_row,
+    settled_row,
     sign_row,
     watch_row,
     zero_row,
@@ -69,28 +71,26 @@ from .jit import bits_float, copy_row, fill_row, referable, row, stand_alone
 from .rounding import target_of
 
 
-def _drawing(round_row):
+def _drawing(round_row, settle_row):
     """The rounding of a row by random numbers."""
 
     @part
-    def drawn(site, values, parts, state, call):
-        random = state.work[RANDOM]
-        draw_row(
-            random,
-            state.start,
-            call.how.column_stride,
-            site,
-            state.steps[site],
-            call.key,
-            call.stream,
-            call.draws[site],
-        )
-        last = PARTS + parts
-        round_row(
-            values, state.work, PARTS, last, random, state.codes, state.raised, call.ints[site], call.floats[site]
-        )
+    def settled_anew(site, values, parts, state, call):
+        work, random = state.work, state.work[RANDOM]
+        terms, before, ints, floats = work[PARTS : PARTS + parts], work[PARTS - 1], call.ints[site], call.floats[site]
+        settle_row(values, before, terms, random, state.codes, state.raised, ints, floats)
 
-    return referable(drawn, round_row.__name__)
+    settled_anew = referable(settled_anew, round_row.__qualname__)
+
+    @part
+    def drawn(site, values, parts, state, call):
+        how, random, step, width = call.how, state.work[RANDOM], state.steps[site], call.draws[site]
+        draw_row(random, state.start, how.column_stride, site, step, call.key, call.stream, width)
+        before, ints, floats = state.work[PARTS - 1], call.ints[site], call.floats[site]
+        if round_row(values, before, random, state.codes, state.raised, ints, floats) and parts:
+            settled_anew(site, values, parts, state, call)
+
+    return referable(drawn, round_row.__qualname__)
 
 
 def _rounding(round_row):
@@ -100,10 +100,10 @@ def _rounding(round_row):
     def rounded(site, values, state, call):
         round_row(values, state.codes, state.raised, call.ints[site], call.floats[site])
 
-    return referable(rounded, round_row.__name__)
+    return referable(rounded, round_row.__qualname__)
 
 
-drawn, drawn_projected = _drawing(round_drawn_row), _drawing(round_drawn_projected_row)
+drawn, drawn_projected = _drawing(drawn_row, settled_row), _drawing(drawn_projected_row, settled_projected_row)
 rounded, rounded_projected = _rounding(round_row), _rounding(round_projected_row)
 
 
