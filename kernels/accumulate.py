@@ -62,15 +62,12 @@ def _rounding_row(round_value):
     return referable(round_row, round_value.__name__)
 
 
-def _drawing_row(round_value, hangs_on):
-    """The rounding of a row by stochastic rounding."""
+def _drawing_rows(round_value, hangs_on):
+    """The rounding of a row by stochastic rounding, and what settles it where a bit that is not there decides."""
 
     @row
-    def round_drawn_row(values, work, first, last, random, codes, raised, integers, floats):
-        """`round_row`, stochastically. The exact values are the sums of the rows first ... last - 1 of `work`; without any, `values` are exact.
-
-        The row before them takes what was to be rounded.
-        """
+    def drawn_row(values, before, random, codes, raised, integers, floats):
+        """`round_row`, stochastically; whether the result hangs on more than `values`, which `before` gets."""
         stand_alone()
         source, target = source_of(integers, floats), target_of(integers, floats)
         hangs = False
@@ -78,25 +75,30 @@ def _drawing_row(round_value, hangs_on):
             value = values[j]
             code, flags = round_value(value, random[j], target)
             hangs |= hangs_on(value, random[j], target)
-            work[first - 1, j] = value
+            before[j] = value
             codes[j] = code
             raised[j] = flags
             values[j] = decode(code, source)
-        if hangs and last > first:
-            for j in range(values.size):
-                value = work[first - 1, j]
-                settled = settled_parts(work[first:last, j], 0.0, 0.0, value, 0.0, random[j], target)
-                code, flags = round_value(value, settled, target)
-                codes[j] = code
-                raised[j] = flags
-                values[j] = decode(code, source)
+        return hangs
 
-    return referable(round_drawn_row, round_value.__name__)
+    @row
+    def settled_row(values, before, parts, random, codes, raised, integers, floats):
+        """The same once more of exact values that are the sums of these parts."""
+        stand_alone()
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        for j in range(values.size):
+            settled = settled_parts(parts[:, j], 0.0, 0.0, before[j], 0.0, random[j], target)
+            code, flags = round_value(before[j], settled, target)
+            codes[j] = code
+            raised[j] = flags
+            values[j] = decode(code, source)
+
+    return referable(drawn_row, round_value.__name__), referable(settled_row, round_value.__name__)
 
 
 round_row, round_projected_row = _rounding_row(round_selected_unusual), _rounding_row(round_projected)
-round_drawn_row = _drawing_row(round_drawn_unusual, undecided)
-round_drawn_projected_row = _drawing_row(round_drawn_projected, undecided_by_method)
+drawn_row, settled_row = _drawing_rows(round_drawn_unusual, undecided)
+drawn_projected_row, settled_projected_row = _drawing_rows(round_drawn_projected, undecided_by_method)
 
 
 @row

@@ -3,8 +3,10 @@
 from typing import NamedTuple
 
 import numpy as np
+from numba import types
 
-from .jit import row
+from .jit import kernel
+from .parts import Reference, apart, block_of, referring
 
 FUSED, ROUNDED, EXACT, ALIGNED, FIXED = 0, 1, 2, 3, 4
 """How products meet the running sum; the first two, and the last, one at a time."""
@@ -13,7 +15,7 @@ A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, 
 TOTAL, OVER, SECOND_SCALE, SECOND_TOTAL, APART, LEAD, SUMMED, NEGATIVE, POSITIVE, OPERAND = range(13, 23)
 """Rows of working space."""
 PARTS = OPERAND + 2
-"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; `round_drawn_row` has the one before."""
+"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; before them what was."""
 
 
 class Choices(NamedTuple):
@@ -69,48 +71,123 @@ UNCOMPENSATED, KAHAN, NEUMAIER, TWO_TERM = range(4)
 """What becomes of the error of an addition: nothing; added to the next product; summed apart, added in the end; a second term of the sum."""
 
 
+ADDEND, ERRORS = range(2)
+"""Rows of `State.ends`."""
+TOP, ENDED, ATS = range(3)
+"""Numbers in `State.at`: the highest sum on the stack, -1 of none; whether no further product changes anything; and how many there are."""
+DEEPEST = 64  # levels of a tree over all that memory holds
+
+
 class Call(NamedTuple):
-    """What holds for all outputs of a call."""
+    """What holds for all outputs of a call: as `contraction` takes it, and where the parts of its loop are."""
 
     how: Choices
+    a: np.ndarray
+    b: np.ndarray
+    c: np.ndarray
+    entry: np.ndarray
+    leads_a: np.ndarray
+    leads_b: np.ndarray
+    scales_a: np.ndarray
+    scales_b: np.ndarray
+    codes_a: np.ndarray
+    codes_b: np.ndarray
+    codes_out: np.ndarray
+    flags_out: np.ndarray
+    counts_out: np.ndarray
+    extremes_out: np.ndarray
+    stores: np.ndarray
+    closes: np.ndarray
+    stored: np.ndarray  # whether a level of the reduction stores its sums
     draws: np.ndarray  # random bits of a stage; 0 where it does not draw
+    begun: np.ndarray
     ints: np.ndarray  # a row of numbers for each stage
     floats: np.ndarray
-    stored: np.ndarray  # whether a level of the reduction stores its sums
     tiny: np.ndarray  # smallest normal number of a, b and the running sum
     magics: np.ndarray
     key: np.uint64
     stream: np.uint64
-    drawing: bool | None  # None: no stage draws, in no call of this loop
+    links: int
 
 
 class State(NamedTuple):
     """A row of outputs on their way."""
 
+    i: int  # where it lies among the outputs
+    column: int
+    start: int  # number of the first output, among all of the call
     work: np.ndarray
+    running: np.ndarray  # a row for each chain
+    totals: np.ndarray  # and for each level
+    stack: np.ndarray
+    ends: np.ndarray
+    extremes: np.ndarray
     codes: np.ndarray  # of what was rounded last
     raised: np.ndarray  # by what was rounded last
     flags: np.ndarray
     counts: np.ndarray
-    extremes: np.ndarray
-    steps: np.ndarray  # roundings done at each stage
     payloads: np.ndarray  # codes of NaNs: of the running sum, then of the sums of each level
-    start: int  # number of the first output, among all of the call
-    stride: int
+    operand_codes: np.ndarray  # and of a product's factors, and of the product
+    steps: np.ndarray  # roundings done at each stage
+    at: np.ndarray
 
 
-@row
-def copied(state):
-    """A state that goes its own way."""
+@kernel
+def rows_of(how, bins):
+    """Rows of numbers that a State has, and of integers."""
+    return PARTS + max(2, bins) + how.chains + how.levels + 5 + (DEEPEST if how.tree else 1), how.levels + 10
+
+
+@kernel
+def state_of(room, words, place, i, column, width, call):
+    """The `place`-th State whose numbers lie in `room` and `words`: so many outputs of row i, from `column` on."""
+    how, sites = call.how, call.begun.size
+    rows, integers = rows_of(how, call.magics.size)
+    own, long = block_of(room, place * rows, rows, width), block_of(words, place * integers, integers, width)
+    run = PARTS + max(2, call.magics.size)
+    end = run + how.chains
+    total = end + 4
+    stack = total + how.levels + 1
+    apart = words[words.size - (place + 1) * (sites + ATS) :]
+    start = how.first + i * how.row_stride + column * how.column_stride
     return State(
-        state.work.copy(),
-        state.codes.copy(),
-        state.raised.copy(),
-        state.flags.copy(),
-        state.counts.copy(),
-        state.extremes.copy(),
-        state.steps.copy(),
-        state.payloads.copy(),
-        state.start,
-        state.stride,
-    )
+        i, column, start, own[:run], own[run:end], own[total:stack], own[stack:rows], own[end : end + 2], own[end + 2 : total],
+        long[0], long[1], long[2], long[3:6], long[9:integers], long[6:9], apart[:sites], apart[sites : sites + ATS],
+    )  # fmt: skip
+
+
+ROW, MATRIX = types.float64[::1], types.float64[:, ::1]
+INTEGERS, INTEGER_MATRIX, CODES = types.int64[::1], types.int64[:, ::1], types.uint32[:, ::1]
+_CALL = {
+    "how": types.NamedUniTuple(types.int64, CHOICES, Choices),
+    **dict.fromkeys(("entry", "ints"), INTEGER_MATRIX),
+    **dict.fromkeys(("codes_a", "codes_b", "codes_out"), CODES),
+    "flags_out": types.uint8[:, ::1],
+    "counts_out": types.int64[:, :, ::1],
+    "extremes_out": types.float64[:, :, ::1],
+    **dict.fromkeys(("stores", "closes", "draws", "begun"), INTEGERS),
+    "stored": types.uint8[::1],
+    **dict.fromkeys(("tiny", "magics"), ROW),
+    **dict.fromkeys(("key", "stream", "links"), types.uint64),
+}
+_STATE = {
+    **dict.fromkeys(("i", "column", "start"), types.int64),
+    **dict.fromkeys(("codes", "raised", "flags", "steps", "at"), INTEGERS),
+    **dict.fromkeys(("counts", "payloads", "operand_codes"), INTEGER_MATRIX),
+}
+KINDS = {
+    **dict.fromkeys(
+        ("site", "parts", "held", "k", "first", "last", "count", "place", "segment", "joins", "closed"), types.int64
+    ),
+    **dict.fromkeys(("values", "total", "addend", "z", "x", "y", "terms", "numbers", "errors", "room"), ROW),
+    **dict.fromkeys(("payload", "words"), INTEGERS),
+    **{
+        name: Reference(types.NamedTuple([known.get(field, MATRIX) for field in kind._fields], kind))
+        for name, kind, known in (("state", State, _STATE), ("call", Call, _CALL))
+    },
+}
+"""Types of what the parts of the loop take, by name."""
+
+call_at = referring(KINDS["call"])
+part = apart(KINDS)
+"""Decorator of a part of the loop."""

@@ -1,14 +1,10 @@
-"""The steps of a dot product that go over blocks, trees, chains and segments: many roundings of a row of outputs."""
+"""The steps of a dot product: a product or a block of them met by the running sum, rounded, and counted if wanted."""
 
 import numpy as np
-from numba import types
-from numba.extending import overload
 
 from .accumulate import (
     FLOOR,
-    LEVEL,
     PRODUCT,
-    RESULT,
     RUNNING,
     TERMS,
     add_row,
@@ -20,30 +16,34 @@ from .accumulate import (
     count_row,
     cut_row,
     draw_row,
+    drawn_projected_row,
+    drawn_row,
     dropped_row,
     fused_row,
     higher_row,
     leading_row,
     led_row,
     multiply_row,
-    paired_payload_row,
     parted_row,
-    round_drawn_projected_row,
-    round_drawn_row,
     round_projected_row,
     round_row,
+    settled_projected_row,
+    settled_row,
     sign_row,
     watch_row,
     zero_row,
 )
 from .carrier import source_of
 from .dot_state import (
+    ALIGNED,
     APART,
     BEFORE,
     BEFORE_ROUNDING,
     CUT,
+    ENDED,
     ERROR,
-    FIRST_FUSED,
+    ERRORS,
+    EXACT,
     KAHAN,
     LEAD,
     NEGATIVE,
@@ -57,8 +57,6 @@ from .dot_state import (
     POSITIVE,
     RANDOM,
     SCALE,
-    SCALES_ADDED,
-    SECOND_FUSED,
     SECOND_SCALE,
     SECOND_TOTAL,
     SPARE,
@@ -67,56 +65,69 @@ from .dot_state import (
     TOTAL,
     A,
     B,
+    part,
 )
-from .jit import bits_float, copy_row, fill_row, row, stand_alone
+from .jit import bits_float, copy_row, fill_row, referable, row, stand_alone
 from .rounding import target_of
 
 
-@row
-def _draw(site, values, parts, state, call):
-    stand_alone()
-    integers, floats, random = call.ints[site], call.floats[site], state.work[RANDOM]
-    draw_row(random, state.start, state.stride, site, state.steps[site], call.key, call.stream, call.draws[site])
-    last, work, codes = PARTS + parts, state.work, state.codes
-    if target_of(integers, floats).projected:
-        round_drawn_projected_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
-    else:
-        round_drawn_row(values, work, PARTS, last, random, codes, state.raised, integers, floats)
+def _drawing(round_row, settle_row):
+    """The rounding of a row by random numbers."""
+
+    @part
+    def settled_anew(site, values, parts, state, call):
+        work, random = state.work, state.work[RANDOM]
+        terms, before, ints, floats = work[PARTS : PARTS + parts], work[PARTS - 1], call.ints[site], call.floats[site]
+        settle_row(values, before, terms, random, state.codes, state.raised, ints, floats)
+
+    settled_anew = referable(settled_anew, round_row.__qualname__)
+
+    @part
+    def drawn(site, values, parts, state, call):
+        how, random, step, width = call.how, state.work[RANDOM], state.steps[site], call.draws[site]
+        draw_row(random, state.start, how.column_stride, site, step, call.key, call.stream, width)
+        before, ints, floats = state.work[PARTS - 1], call.ints[site], call.floats[site]
+        if round_row(values, before, random, state.codes, state.raised, ints, floats) and parts:
+            settled_anew(site, values, parts, state, call)
+
+    return referable(drawn, round_row.__qualname__)
 
 
-def drawn(site, values, parts, state, call):
-    """A rounding of a row by random numbers. Loops of calls that never draw have no code for it."""
-    _draw(site, values, parts, state, call)
+def _rounding(round_row):
+    """The rounding of a row that draws nothing."""
+
+    @part
+    def rounded(site, values, state, call):
+        round_row(values, state.codes, state.raised, call.ints[site], call.floats[site])
+
+    return referable(rounded, round_row.__qualname__)
 
 
-@overload(drawn)
-def _drawn_where_asked(site, values, parts, state, call):
-    if isinstance(call.types[call.fields.index("drawing")], types.NoneType):
-        return lambda site, values, parts, state, call: None
-    return lambda site, values, parts, state, call: _draw(site, values, parts, state, call)
+drawn, drawn_projected = _drawing(drawn_row, settled_row), _drawing(drawn_projected_row, settled_projected_row)
+rounded, rounded_projected = _rounding(round_row), _rounding(round_projected_row)
 
 
-@row
+@part
 def stage(site, values, parts, state, call):
     """One rounding of a row, with its flags. The exact values are the sums of so many parts; 0: `values` are exact."""
-    stand_alone()
-    integers, floats = call.ints[site], call.floats[site]
-    if call.draws[site]:
+    projected = target_of(call.ints[site], call.floats[site]).projected
+    if call.draws[site] and projected:
+        drawn_projected(site, values, parts, state, call)
+    elif call.draws[site]:
         drawn(site, values, parts, state, call)
-    elif target_of(integers, floats).projected:
-        round_projected_row(values, state.codes, state.raised, integers, floats)
+    elif projected:
+        rounded_projected(site, values, state, call)
     else:
-        round_row(values, state.codes, state.raised, integers, floats)
+        rounded(site, values, state, call)
     state.steps[site] += 1
     flags, raised = state.flags, state.raised
     for j in range(values.size):
         flags[j] |= raised[j]
 
 
-@row
+@part
 def convert(site, values, state, call):
     """One conversion of a row: a rounding that also takes note of NaN operands."""
-    stand_alone()
     signals = target_of(call.ints[site], call.floats[site]).any_nan_signals
     flags = state.flags
     for j in range(values.size):
@@ -124,46 +135,86 @@ def convert(site, values, state, call):
     stage(site, values, 0, state, call)
 
 
+@part
+def carried(values, payload, held, site, state, call):
+    """The codes of NaNs of a row that was converted."""
+    converted_payload_row(payload, values, state.work[OPERAND], source_at(held, call), target_at(site, call))
+    put_payloads(payload, values, state.codes)
+
+
 @row
 def moved(site, values, payload, held, state, call):
     """A conversion of a row that the stage `held` rounded; the codes of its NaNs go with it."""
     stand_alone()
-    before = state.work[OPERAND]
-    copy_row(before, values)
+    copy_row(state.work[OPERAND], values)
     convert(site, values, state, call)
     if call.how.payloads:
-        converted_payload_row(payload, values, before, source_at(held, call), target_at(site, call))
-        put_payloads(payload, values, state.codes)
+        carried(values, payload, held, site, state, call)
+
+
+@part
+def counted(z, x, y, state, call):
+    """One more addition to x, of which y says where bits were cut off."""
+    count_row(state.counts, state.extremes, x, state.work[BEFORE_ROUNDING], z, state.raised, y)
 
 
 @row
-def added(site, total, addend, state, call):
-    """One addition of a row: rounded, and counted if wanted."""
+def told(site, total, parts, state, call):
+    """The rounding of a sum, counted if wanted; what it was before is in place."""
     stand_alone()
     work = state.work
+    if call.how.counting:
+        copy_row(work[BEFORE_ROUNDING], total)
+    stage(site, total, parts, state, call)
+    if call.how.counting:
+        counted(total, work[BEFORE], work[NOTHING], state, call)
+
+
+@part
+def added(site, total, addend, state, call):
+    """One addition of a row: rounded, and counted if wanted."""
+    if call.how.counting:
+        copy_row(state.work[BEFORE], total)
+    parted(total, addend, site, state, call)
+    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
+    told(site, total, 2, state, call)
+
+
+@row
+def parted(x, y, site, state, call):
+    """The parts of a sum that is rounded by random numbers."""
+    if call.draws[site]:
+        copy_row(state.work[PARTS], x)
+        copy_row(state.work[PARTS + 1], y)
+
+
+@row
+def fuse(site, total, x, y, state, call):
+    """One fused multiply-add of a row: rounded, and counted if wanted."""
+    stand_alone()
+    work, parts = state.work, 0
     if call.how.counting:
         copy_row(work[BEFORE], total)
     if call.draws[site]:
+        parts = 2
         for j in range(total.size):
-            work[PARTS, j] = total[j]
-            work[PARTS + 1, j] = addend[j]
-    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
-    if call.how.counting:
-        copy_row(work[BEFORE_ROUNDING], total)
-    stage(site, total, 2, state, call)
-    if call.how.counting:
-        count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
+            work[PARTS, j] = x[j] * y[j]
+            work[PARTS + 1, j] = total[j]
+    fused_row(total, x, y, state.flags, call.ints[site], call.floats[site])
+    told(site, total, parts, state, call)
 
 
-@row
+@part
+def fused(z, k, state, call):
+    """A product that is added with one rounding."""
+    load_factors(k, state, call)
+    fuse(RUNNING, z, state.work[A], state.work[B], state, call)
+
+
+@part
 def plus(site, total, addend, state, call):
     """As `added`, but a step of a compensated sum, which no count knows."""
-    stand_alone()
-    work = state.work
-    if call.draws[site]:
-        for j in range(total.size):
-            work[PARTS, j] = total[j]
-            work[PARTS + 1, j] = addend[j]
+    parted(total, addend, site, state, call)
     add_row(total, addend, state.flags, call.ints[site], call.floats[site])
     stage(site, total, 2, state, call)
 
@@ -179,10 +230,9 @@ def difference(site, total, x, y, state, call):
     plus(site, total, minus, state, call)
 
 
-@row
+@part
 def compensated(z, errors, state, call):
     """The rounded product and the running sum, whose errors so far are in `errors`: the operations that the method names, in its order."""
-    stand_alone()
     work, how = state.work, call.how
     term, before, part, other, codes = work[TERM], work[LEAD], work[SPARE], work[APART], work[NEGATIVE]
     copy_row(before, z)
@@ -257,10 +307,9 @@ def registered(z, terms, numbers, state, call):
         state.flags[j] |= raised
 
 
-@row
-def fixed_step(z, first, a, b, i, k, start, state, call):
+@part
+def fixed_step(z, first, k, state, call):
     """A product to the fixed-point register; the `first` one finds an addend in it that is cut before."""
-    stand_alone()
     work = state.work
     numbers = work[NUMBER]
     if first:
@@ -269,8 +318,7 @@ def fixed_step(z, first, a, b, i, k, start, state, call):
             numbers[j] = 1.0 if z[j] == z[j] else 0.0
             z[j] = 0.0
         registered(z, work[TERM], numbers, state, call)
-    load_row(work[A], a, i, k, start, call.how.paired)
-    load_row(work[B], b, i, k, start, True)
+    load_factors(k, state, call)
     for j in range(z.size):
         x, y = work[A, j], work[B, j]
         numbers[j] = 1.0 if (x == x) & (y == y) else 0.0
@@ -281,17 +329,14 @@ def fixed_step(z, first, a, b, i, k, start, state, call):
             work[BEFORE_ROUNDING, j] = z[j] + work[TERM, j]
     registered(z, work[TERM], numbers, state, call)
     if call.how.counting:
-        count_row(
-            state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], z, state.raised, work[CUT]
-        )  # fmt: skip
+        counted(z, work[BEFORE], work[CUT], state, call)
 
 
-@row
-def settled(z, errors, state, call):
+@part
+def settled(z, state, call):
     """What a segment does with its sum in the end: errors summed apart are added, a register is rounded to the running sum's format."""
-    stand_alone()
     if call.how.compensation == NEUMAIER:
-        plus(RUNNING, z, errors, state, call)
+        plus(RUNNING, z, state.ends[ERRORS], state, call)
     if call.how.fixed_bits:
         convert(RUNNING, z, state, call)
 
@@ -299,7 +344,6 @@ def settled(z, errors, state, call):
 @row
 def without_signs(z, codes):
     """Zeros are +0."""
-    stand_alone()
     for j in range(z.size):
         codes[j] = 0 if z[j] == 0.0 else codes[j]
         z[j] = 0.0 if z[j] == 0.0 else z[j]
@@ -331,22 +375,21 @@ def put_payloads(payload, values, codes):
         codes[j] = payload[j] if values[j] != values[j] else codes[j]
 
 
-@row
-def is_settled(z, a, b, i, n, start, paired):
-    """Whether running sums are infinite or NaN, and operands from product n on are finite: then further products change nothing."""
-    stand_alone()
+@part
+def looked(z, first, state, call):
+    """Whether running sums are infinite or NaN, and operands from product `first` on are finite: then further products change nothing."""
     finite = False
     for j in range(z.size):
         finite |= abs(z[j]) < np.inf
     if finite:
-        return False
-    special = False
-    for k in range(n, b.shape[0]):
-        for j in range(z.size):
-            special |= not (abs(b[k, start + j]) < np.inf)
-            special |= paired and not (abs(a[k, start + j]) < np.inf)
-        special |= not (paired or abs(a[i, k]) < np.inf)
-    return not special
+        return
+    special, a, b, paired = False, call.a, call.b, call.how.paired
+    for k in range(first, b.shape[0]):
+        for j in range(state.column, state.column + z.size):
+            special |= not (abs(b[k, j]) < np.inf)
+            special |= (paired != 0) and not (abs(a[k, j]) < np.inf)
+        special |= not ((paired != 0) or abs(a[state.i, k]) < np.inf)
+    state.at[ENDED] = 0 if special else 1
 
 
 @row
@@ -362,17 +405,17 @@ def load_row(target, source, i, k, start, paired):
 
 
 @row
-def load_factors(a, b, i, k, start, state, call):
-    """The factors of a product; of a rounded one they are in place: itself and 1."""
-    if not call.how.products_rounded:
-        load_row(state.work[A], a, i, k, start, call.how.paired)
-        load_row(state.work[B], b, i, k, start, True)
-
-
-@row
-def exact_block(z, a, b, i, start, first, last, bins, state, call):
-    """Products first ... last - 1 and the running sum, exactly. A block summed on its own has zeros for it."""
+def load_factors(k, state, call):
+    """The factors of a product."""
     stand_alone()
+    load_row(state.work[A], call.a, state.i, k, state.column, call.how.paired)
+    load_row(state.work[B], call.b, state.i, k, state.column, True)
+
+
+@part
+def exact_block(z, first, last, state, call):
+    """Products first ... last - 1 and the running sum, exactly. A block summed on its own has zeros for it."""
+    bins = state.work[PARTS : PARTS + call.magics.size]
     work, magics, product_invalid = state.work, call.magics, target_at(RUNNING, call).product_invalid
     site = PRODUCT if call.how.sums_blocks else RUNNING
     fill_row(work[NUMBER], 1.0)
@@ -385,8 +428,7 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
         fill_row(bins[number], 0.0)
     bin_row(bins, z, magics)
     for k in range(first, last):
-        load_row(work[A], a, i, k, start, call.how.paired)
-        load_row(work[B], b, i, k, start, True)
+        load_factors(k, state, call)
         watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         for j in range(z.size):
             work[TERM, j] = work[A, j] * work[B, j]
@@ -401,12 +443,13 @@ def exact_block(z, a, b, i, start, first, last, bins, state, call):
 
 
 @row
-def load_term(a, b, i, k, start, state, call):
+def load_term(k, state, call):
     """The exact sum of the products of one term, and what NaN and invalid products are among them."""
     stand_alone()
     work, product_invalid = state.work, target_at(RUNNING, call).product_invalid
     for n in range(call.how.group):
-        load_factors(a, b, i, k + n, start, state, call)
+        if not call.how.products_rounded:  # of rounded ones they are in place: the product and 1
+            load_factors(k + n, state, call)
         watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         for j in range(work.shape[1]):
             product = work[A, j] * work[B, j]
@@ -415,27 +458,27 @@ def load_term(a, b, i, k, start, state, call):
 
 
 @row
-def lead_term(scales, a, b, leads_a, leads_b, i, k, start, state, call):
+def lead_term(scales, k, state, call):
     """The exponent of one term among the largest."""
     work = state.work
     if call.how.products_rounded:
         leading_row(scales, work[A], work[B], call.tiny[0], call.tiny[1])
     else:
-        load_row(work[LEAD], leads_a, i, k, start, call.how.paired)
-        load_row(work[SPARE], leads_b, i, k, start, True)
+        load_row(work[LEAD], call.leads_a, state.i, k, state.column, call.how.paired)
+        load_row(work[SPARE], call.leads_b, state.i, k, state.column, True)
         led_row(scales, work[LEAD], work[SPARE])
 
 
 @row
-def half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, step, state, call):
+def half_block(total, scales, first, last, step, state, call):
     """Every step-th product from `first` on, a term each or the first of one, cut to the grid that the largest exponent sets."""
     stand_alone()
     work, how = state.work, call.how
     fill_row(total, 0.0)
     for k in range(first, last, step):
-        lead_term(scales, a, b, leads_a, leads_b, i, k, start, state, call)
+        lead_term(scales, k, state, call)
     for k in range(first, last, step):
-        load_term(a, b, i, k, start, state, call)
+        load_term(k, state, call)
         parted_row(work[TERM], work[OVER], bits_float((1023 + how.limit) << 52, 1.0))
         cut_row(total, work[CUT], work[TERM], scales, how.fraction_bits, how.direction)
 
@@ -449,10 +492,9 @@ def recut(total, scales, fraction_bits, state, call):
     cut_row(total, state.work[CUT], state.work[SPARE], scales, fraction_bits, call.how.sum_direction)
 
 
-@row
-def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call):
+@part
+def aligned_block(z, first, last, state, call):
     """Products first ... last - 1 and the running sum, cut to the grid that the largest exponent sets. A block summed on its own has zeros for it."""
-    stand_alone()
     work, how = state.work, call.how
     site = PRODUCT if how.sums_blocks else RUNNING
     total, scales, lead, group = work[TOTAL], work[SCALE], work[APART], how.group
@@ -472,13 +514,11 @@ def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call)
     if how.addend_inside:
         higher_row(scales, lead)
     steps = 2 * group if how.halves else group
-    half_block(total, scales, a, b, leads_a, leads_b, i, start, first, last, steps, state, call)
+    half_block(total, scales, first, last, steps, state, call)
     if how.halves:
         second = work[SECOND_SCALE]
         fill_row(second, least)
-        half_block(
-            work[SECOND_TOTAL], second, a, b, leads_a, leads_b, i, start, first + group, last, steps, state, call
-        )
+        half_block(work[SECOND_TOTAL], second, first + group, last, steps, state, call)
         higher_row(scales, second)
         recut(total, scales, how.fraction_bits, state, call)
         recut(work[SECOND_TOTAL], scales, how.fraction_bits, state, call)
@@ -499,154 +539,50 @@ def aligned_block(z, a, b, leads_a, leads_b, i, start, first, last, state, call)
     )  # fmt: skip
 
 
-@row
-def rounded_product(a, b, i, k, start, state, call):
+@part
+def blocked(z, first, last, state, call):
+    """A block and the running sum, rounded, and counted if wanted."""
+    work, how, parts = state.work, call.how, 0
+    if how.counting:
+        copy_row(work[BEFORE], z)
+    if how.kind == EXACT:
+        exact_block(z, first, last, state, call)
+        parts = call.magics.size
+    else:
+        if how.products_rounded:
+            copy_row(work[A], work[TERM])
+            fill_row(work[B], 1.0)
+        aligned_block(z, first, last, state, call)
+    if how.counting:
+        copy_row(work[BEFORE_ROUNDING], z)
+    stage(RUNNING, z, parts, state, call)
+    if how.positive_zeros:
+        without_signs(z, state.codes)
+    if how.counting:
+        counted(z, work[BEFORE], work[CUT] if how.kind == ALIGNED else work[NOTHING], state, call)
+
+
+@part
+def summed(z, first, last, state, call):
+    """A block summed on its own, rounded, and then added."""
+    sums, parts = state.work[SUMMED], 0
+    fill_row(sums, 0.0)
+    if call.how.kind == EXACT:
+        exact_block(sums, first, last, state, call)
+        parts = call.magics.size
+    else:
+        aligned_block(sums, first, last, state, call)
+    stage(PRODUCT, sums, parts, state, call)
+    added(RUNNING, z, sums, state, call)
+
+
+@part
+def rounded_product(k, state, call):
     """A product of its own, rounded, and its factors."""
-    stand_alone()
     work = state.work
-    load_row(work[A], a, i, k, start, call.how.paired)
-    load_row(work[B], b, i, k, start, True)
+    load_factors(k, state, call)
     multiply_row(work[TERM], work[A], work[B], state.flags, call.ints[PRODUCT], call.floats[PRODUCT])
     if call.how.unsigned_products:
         for j in range(work.shape[1]):
             work[TERM, j] += 0.0
     stage(PRODUCT, work[TERM], 0, state, call)
-
-
-@row
-def grown(top, place, stack, state, call):
-    """One more leaf of a tree, product number `place`: the highest sum on the stack."""
-    stand_alone()
-    top += 1
-    copy_row(stack[top], state.work[TERM])
-    while place & 1:
-        added(RUNNING, stack[top - 1], stack[top], state, call)
-        top -= 1
-        place >>= 1
-    return top
-
-
-@row
-def tree_block(z, stack, bins, a, b, i, start, first, last, state, call):
-    """Leaves of products first ... last - 1, each rounded, added in pairs, and their sum to the running sum."""
-    stand_alone()
-    top, leaf = -1, call.how.leaf
-    for k in range(first, last, leaf):
-        if leaf == 1:
-            rounded_product(a, b, i, k, start, state, call)
-        else:
-            sums = state.work[SUMMED]
-            fill_row(sums, 0.0)
-            exact_block(sums, a, b, i, start, k, k + leaf, bins, state, call)
-            stage(PRODUCT, sums, call.magics.size, state, call)
-            copy_row(state.work[TERM], sums)
-        top = grown(top, (k - first) // leaf, stack, state, call)
-    for level in range(top, 0, -1):
-        added(RUNNING, stack[level - 1], stack[level], state, call)
-    added(RUNNING, z, stack[0], state, call)
-
-
-@row
-def joined(top, running, stack, has_addend, held, state, call):
-    """Subtrees or chains added up; the sum is the first chain's."""
-    stand_alone()
-    z = running[0]
-    if call.how.tree and call.how.block == 1:
-        for level in range(top, 0, -1):
-            added(RUNNING, stack[level - 1], stack[level], state, call)
-        copy_row(z, stack[0])
-        if call.how.lone_converted and held == PRODUCT and not has_addend:
-            stage(RUNNING, z, 0, state, call)
-    for chain in range(1, call.how.chains):
-        added(RUNNING, z, running[chain], state, call)
-
-
-@row
-def finish(top, running, stack, addend, held, state, call):
-    """What is left to do after the last product: join subtrees or chains, add c, store, convert.
-
-    `top` is -1 if there was no product; `held` is the stage that rounded last.
-    """
-    stand_alone()
-    z = running[0]
-    levels = call.how.levels
-    if not levels and ((call.how.tree and call.how.block == 1) or call.how.chains > 1):
-        if top < 0:
-            copy_row(z, addend)
-        else:
-            joined(top, running, stack, call.how.has_addend, held, state, call)
-            if call.how.has_addend:
-                added(RUNNING, z, addend, state, call)
-    if levels and top >= 0 and call.stored[levels - 1]:
-        site = LEVEL + 2 * levels - 1
-        moved(site, z, state.payloads[levels], held, state, call)
-        held = site
-    if call.how.has_result:
-        moved(RESULT, z, state.payloads[levels], held, state, call)
-
-
-@row
-def scaled_addition(site, total, addend, x, y, state, call):
-    """A segment's sum, times the scales of both operands, added to the total: in the order that `Choices.scaling` says."""
-    stand_alone()
-    work, scaling = state.work, call.how.scaling
-    ints, floats = call.ints[site], call.floats[site]
-    first, last = work[A], work[B]
-    if scaling == FIRST_FUSED:
-        multiply_row(first, addend, x, state.flags, ints, floats)
-        copy_row(last, y)
-    elif scaling == SECOND_FUSED:
-        multiply_row(first, addend, y, state.flags, ints, floats)
-        copy_row(last, x)
-    else:
-        multiply_row(first, x, y, state.flags, ints, floats)
-        copy_row(last, addend)
-    stage(site, first, 0, state, call)
-    if scaling == SCALES_ADDED:
-        multiply_row(work[TERM], first, last, state.flags, ints, floats)
-        stage(site, work[TERM], 0, state, call)
-        added(site, total, work[TERM], state, call)
-        return
-    if call.how.counting:
-        copy_row(work[BEFORE], total)
-    parts = 0
-    if call.draws[site]:
-        parts = 2
-        for j in range(total.size):
-            work[PARTS, j] = first[j] * last[j]
-            work[PARTS + 1, j] = total[j]
-    fused_row(total, first, last, state.flags, ints, floats)
-    if call.how.counting:
-        copy_row(work[BEFORE_ROUNDING], total)
-    stage(site, total, parts, state, call)
-    if call.how.counting:
-        count_row(state.counts, state.extremes, work[BEFORE], work[BEFORE_ROUNDING], total, state.raised, work[NOTHING])
-
-
-@row
-def close(count, running, totals, held, scales_a, scales_b, i, segment, start, state, call):
-    """The end of a segment: its sum goes up `count` levels. `held` is the stage that rounded it last."""
-    stand_alone()
-    for level in range(count):
-        addend = running[0] if level == 0 else totals[level - 1]
-        site = LEVEL + 2 * level
-        if level > 0:
-            held = site - 2
-        if level > 0 and call.stored[level - 1]:
-            moved(site - 1, addend, state.payloads[level], held, state, call)
-            held = site - 1
-        copy_row(state.work[OPERAND], totals[level])
-        if level == 0 and call.how.scaling:
-            load_row(state.work[LEAD], scales_a, i, segment, start, call.how.paired)
-            load_row(state.work[APART], scales_b, i, segment, start, True)
-            scaled_addition(site, totals[level], addend, state.work[LEAD], state.work[APART], state, call)
-        else:
-            added(site, totals[level], addend, state, call)
-        if call.how.payloads:
-            above, below = state.payloads[level + 1], state.payloads[level]
-            paired_payload_row(
-                above, totals[level], state.work[OPERAND], addend, above, below,
-                source_at(site, call), source_at(held, call), target_at(site, call),
-            )  # fmt: skip
-            put_payloads(above, totals[level], state.codes)
-        fill_row(addend, 0.0)

@@ -14,7 +14,10 @@ from numba.extending import intrinsic
 
 from . import dots, loops
 from .carrier import decode, integer_to_odd, is_signalling
-from .jit import bits_float, float_bits, kernel, row
+from .dot_state import ATS, Call, Choices, rows_of
+from .dot_state import CHOICES as HOW_FIELDS
+from .jit import bits_float, fixed_tuple, float_bits, kernel, row
+from .parts import reference
 from .prng import LOW_WORD, bits_at, unit_fraction, xoroshiro128aox
 from .rules import ALL_BITS, KNOBS, REFUSED, Length, Plan, StageRow, groups
 from .spec import (
@@ -511,7 +514,7 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     if refused(rule, np.int64(1)) or k < 1 or k > plan[LONGEST] or position < 0 or position >= 1 << 32:
         return np.int64(REFUSAL)
     length = numba.carray(_moved(integers, plan[LENGTHS] + k * LENGTH), (LENGTH,))
-    choices = numba.carray(_moved(integers, plan[CHOICES]), (dots.CHOICES,)).copy()
+    choices = numba.carray(_moved(integers, plan[CHOICES]), (HOW_FIELDS,)).copy()
     filled, sites, levels = length[FILLED], plan[SITES], choices[HOW_LEVELS]
     if filled < 0 or (has_c != 0 and no_code(c, plan[LIMITS_C])):
         return np.int64(REFUSAL)
@@ -576,13 +579,17 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
             leads_x[0, i], leads_y[i, 0] = lead(x[0, i], tiny[0], of_zero), lead(y[i, 0], tiny[1], of_zero)
         x[0, i] *= scale
         leads_x[0, i] *= scale
-    contraction(
-        0, 1, x, y, value, entry, leads_x, leads_y, scales, scales, codes_x, codes_y, codes, flags, counts, extremes,
-        stores, closes, stored, choices, draws, np.zeros(sites, np.int64), ints, reals, tiny, magics,
-        np.uint64(key), np.uint64(stream),
+    begun, how = np.zeros(sites, np.int64), Choices(*fixed_tuple(choices, HOW_FIELDS))
+    call = reference(
+        Call(
+            how, x, y, value, entry, leads_x, leads_y, scales, scales, codes_x, codes_y, codes, flags, counts, extremes, stores, closes,
+            stored, draws, begun, ints, reals, tiny, magics, np.uint64(key), np.uint64(stream), None,
+        )
     )  # fmt: skip
+    rows, integers = rows_of(how, magics.size)
+    contraction(0, 1, call, np.empty(rows), np.empty(integers + sites + ATS, np.int64))
     return packed(codes[0, 0], flags[0, 0])
 
 
-contraction = row(dots.contraction(True, True).py_func)
+contraction = row(dots.contraction().whole.py_func)
 NAN_CARRIED = np.array([policy.propagate for policy in NAN_POLICIES.values()])

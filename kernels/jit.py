@@ -74,8 +74,11 @@ def _source_digest() -> int:
 SOURCE_DIGEST = _source_digest()
 
 
-def compiled(function: Callable) -> Callable:
-    """Compile a loop: cached on disk, without the interpreter lock, IEEE division. Its `by_python` is what Python makes of the same source."""
+def compiled(function: Callable, **more: bool) -> Callable:
+    """Compile a loop: cached on disk, without the interpreter lock, IEEE division; with `more` of Numba's options.
+
+    Its `by_python` is what Python makes of the same source.
+    """
 
     def interpreted(*arguments: object) -> object:
         with np.errstate(all="ignore"):
@@ -93,6 +96,7 @@ def compiled(function: Callable) -> Callable:
     options: dict[str, Any] = {
         "no_cfunc_wrapper": True,
         "pipeline_class": WholeCompiler,
+        **more,
     }  # not all of Numba's own types know
     dispatcher: Any = numba.njit(nogil=True, error_model="numpy", **options)(function)
     dispatcher._cache = kept = CompileCache(function, SOURCE_DIGEST)

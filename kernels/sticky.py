@@ -113,7 +113,9 @@ def root_reaches(x, y, high, low):
 @kernel
 def parts_reach(parts, y, z, value, more, high, low, target):
     """A sum of several numbers."""
-    terms = np.empty(parts.size + 2)
+    terms = scratch(128, np.float64)[
+        : parts.size + 2
+    ]  # bins of 40 bits: fewer than 64 hold any product of two numbers, each with a scale
     for i in range(parts.size):
         terms[i] = outward(parts[i], value)
     terms[parts.size] = -high

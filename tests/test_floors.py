@@ -46,10 +46,10 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier dot_state prng words | rounding values | projected | arith | "
+    "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
     "fast sticky wide | accumulate ordinary wide_exact | vectors | scaled_segments steps | "
     "one_by_one tiles | quick_steps | "
-    "counting_steps | loops dot_steps quantization | dots "
+    "counting_steps | loops dot_steps quantization | dot_ends | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "elements exact_units sums.noise sums.scalars | counted_units halves paired singles sums.arithmetics wide_elements | sums.loop | "
     "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "

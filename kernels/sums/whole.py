@@ -6,7 +6,7 @@ import numpy as np
 from numba import carray, types
 
 from .. import jit
-from ..accumulate import PRODUCT, RUNNING, STORE, draw_row
+from ..accumulate import RUNNING, STORE, draw_row
 from ..arith import add
 from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
 from ..jit import bits_float, float_bits, kernel, row
@@ -38,23 +38,6 @@ def random_of(noise, site, output, step, width, key, stream):
 
 
 @kernel
-def product_again(product, noise, output, step, source, target, width, key, stream):
-    """(value, flags) of a product rounded with all of its random bits."""
-    random = random_of(noise, PRODUCT, output, step, width, key, stream)
-    code, raised = round_drawn_unusual(product, random, target)
-    return decode(code, source), raised
-
-
-@kernel
-def sum_again(x, y, noise, output, step, source, target, width, key, stream):
-    """The same of a sum."""
-    random = random_of(noise, RUNNING, output, step, width, key, stream)
-    s, _ = add(x, y, y, target)
-    code, raised = round_drawn_unusual(s, settled_add(x, y, y, s, 0.0, random, target), target)
-    return decode(code, source), raised
-
-
-@kernel
 def known_of(integers, floats):
     """What two places say of formats and a rule."""
     ints = carray(integers, (SOURCE_INTEGERS + TARGET_INTEGERS,))
@@ -65,11 +48,11 @@ def known_of(integers, floats):
 def _rounding(site, x, y, z, noise, output, number, integers, floats, width, key, stream, total):
     """Flags of x * y + z, at the site of products without z, rounded to `total` with all random bits, the first 16 of which are in `noise`."""
     source, target = known_of(integers, floats)
-    if site == RUNNING:
-        found, raised = sum_again(z, x * y, noise, output, number, source, target, width, key, stream)
-    else:
-        found, raised = product_again(x * y, noise, output, number, source, target, width, key, stream)
-    carray(total, (1,))[0] = found
+    random = random_of(noise, site, output, number, width, key, stream)
+    product, addend = x * y, z if site == RUNNING else -0.0
+    s, _ = add(addend, product, product, target)
+    code, raised = round_drawn_unusual(s, settled_add(addend, product, product, s, 0.0, random, target), target)
+    carray(total, (1,))[0] = decode(code, source)
     return raised
 
 

@@ -183,7 +183,7 @@ def _little(planned: Program, outputs: int) -> bool:
     how = planned.accumulator
     count = how.chains if how.chains > 1 else len(segment_bounds(how, planned.products)) - 1
     little = outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * count
-    return little and plain_is_there(planned)
+    return little and plain_is_there()
 
 
 def run(

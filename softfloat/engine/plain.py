@@ -92,21 +92,30 @@ def run(
         how = how._replace(payloads=1)
         codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
         codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
-    loop = floor.contraction(*floor.needed(how, planned.draws))
-    codes = results.codes if results.codes.dtype == np.uint32 else np.empty(results.codes.shape, np.uint32)
+    arrays = {
+        np.float64: {
+            "a": a, "b": b, "c": values, "leads_a": leads[0], "leads_b": leads[1], "scales_a": scales_a, "scales_b": scales_b,
+            "extremes_out": results.extremes,
+        },
+        np.int64: {"entry": entry, "counts_out": results.counts, "stores": planned.stores, "closes": planned.closes},
+        np.uint32: {"codes_a": codes_a, "codes_b": codes_b, "codes_out": results.codes},
+        np.uint8: {"flags_out": results.flags},
+    }  # fmt: skip
+    flat = {name: np.require(x, kind, ["C", "W"]) for kind, some in arrays.items() for name, x in some.items()}
+    call = floor.Call(
+        how=how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=key, stream=stream,
+        links=floor.links, **flat,
+    )  # fmt: skip
+    loop, known = floor.contraction(), floor.passed(call)
 
     def work(start: int, stop: int) -> int:
-        loop(
-            start, stop, a, b, values, entry, *leads, scales_a, scales_b, codes_a, codes_b,
-            codes, results.flags, results.counts, results.extremes,
-            planned.stores, planned.closes, stored, np.array(how), draws, begun, ints, floats, tiny, magics,
-            np.uint64(key), np.uint64(stream),
-        )  # fmt: skip
+        loop(start, stop, known, *floor.rooms(how, magics.size, begun.size))
         return 0
 
     threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
-    if codes is not results.codes:
-        results.codes[...] = codes
+    for name, result in zip(("codes_out", "flags_out", "counts_out", "extremes_out"), results, strict=True):
+        if flat[name] is not result:
+            result[...] = flat[name]
 
 
 def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, int] = (0, 0)) -> Codes:

@@ -387,14 +387,9 @@ def choices(planned: Program) -> Any:
     )
 
 
-@lru_cache(maxsize=512)
-def _plain_loop(planned: Program) -> Any:
-    return dots().contraction(*dots().needed(choices(planned), planned.draws))
-
-
-def plain_is_there(planned: Program) -> bool:
-    """Whether the loop that serves every program is compiled already, as far as this one needs it: some seconds are saved then."""
-    return bool(getattr(_plain_loop(planned), "overloads", True))
+def plain_is_there() -> bool:
+    """Whether the loop that serves every program is compiled already: some seconds are saved then."""
+    return bool(getattr(dots().contraction().whole, "overloads", True))
 
 
 SPARING = 8
@@ -405,7 +400,7 @@ _MADE: set[Any] = set()
 
 def spares(planned: Program, described: Any) -> bool:
     """Whether the own loop of a sum that is so described keeps the plain one from being compiled."""
-    if described not in _MADE and len(_MADE) < SPARING and not plain_is_there(planned):
+    if described not in _MADE and len(_MADE) < SPARING and not plain_is_there():
         _MADE.add(described)
     return described in _MADE
 

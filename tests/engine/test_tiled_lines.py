@@ -7,9 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from covering import Case, label, over, resolved
-from faster import same
-from softfloat.kernels import dots
+from covering import Case, over, resolved
 from tiling_cases import CASES, SERVED, STOCHASTIC, both_ways, encoded
 from unit_cases import drawn
 from ways import served
@@ -25,7 +23,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import elementwise, lines, plain, products, small, stacks, unit_ways
+from softfloat.engine import lines, plain, products, small, stacks, unit_ways
 
 BATCHED = [
     *(
@@ -288,36 +286,6 @@ def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypat
         if z is not None:
             z[11, 3] = accumulator.partials.nan_code
             both_ways(monkeypatch, x, y, fmt, accumulator, z, **options)
-
-
-def ordinary_or_not(monkeypatch: pytest.MonkeyPatch, *operands: Any, **options: Any) -> bool:
-    """Whether the plain loop without what only some accumulators ask for was used; if so, that it does what the whole one does."""
-    asked, contraction = [], dots.contraction
-    with monkeypatch.context() as patch:
-        patch.setattr(elementwise, "FAST", False)
-        patch.setattr(dots, "contraction", lambda *parts: (asked.append(parts[0]), contraction(*parts))[1])
-        found = bits.vecdot(*operands, **options)
-        patch.setattr(dots, "contraction", lambda *_: contraction(True, True))
-        same((found, bits.vecdot(*operands, **options)))
-    return not any(asked)
-
-
-ORDINARY = [x for x in CASES if x[0].chains == 1 and not x[0].reduction and x[0].aligned is None and not x[0].tree]
-
-
-@pytest.mark.parametrize("case", ORDINARY, ids=label)
-def test_the_plain_loop_of_ordinary_sums_is_that_of_all(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    accumulator, fmt, options, rng = resolved(case)
-    ordinary = []
-    for length in (0, 1, 31, 100):
-        a, b = (drawn(rng, fmt, (70, length), 1.0) for _ in range(2))
-        c = drawn(rng, accumulator.partials, (70,), 1.0)
-        if length > 4:
-            a[3, 4], a[5, length - 1], b[5, 2] = fmt.nan_code, fmt.max_code, fmt.max_code
-            b[64, 1], c[69] = fmt.spec.infinity if fmt.infinities else fmt.nan_code, accumulator.partials.nan_code
-        for start in (None, c):
-            ordinary.append(ordinary_or_not(monkeypatch, a, b, fmt, accumulator, start, **options))
-    assert any(ordinary)
 
 
 def test_outputs_beside_special_ones_stay_on_the_fast_road(monkeypatch: pytest.MonkeyPatch) -> None:

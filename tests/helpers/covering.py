@@ -18,15 +18,16 @@ PLACES = 8
 """Among how many of them pairs of properties are dealt out: there are more tests of the same cases."""
 
 
-def covering(cases: Sequence[Mapping[str, Hashable]], place: int) -> set[int]:
-    """The numbers of cases that show each value of each axis, and of all pairs of two axes' values every eighth, from the `place`-th on."""
+def covering(cases: Sequence[Mapping[str, Hashable]], place: int | None = None) -> set[int]:
+    """The numbers of cases that show each value of each axis, and all pairs of two axes' values; or of these every eighth, from the
+    `place`-th on."""
     pairs = {frozenset(two): None for case in cases for two in itertools.combinations(case.items(), 2)}
     left = {frozenset([x]) for case in cases for x in case.items()}
-    left.update(itertools.islice(pairs, place % PLACES, None, PLACES))
+    left.update(pairs if place is None else itertools.islice(pairs, place % PLACES, None, PLACES))
     showing = [{x for x in left if x <= set(case.items())} for case in cases]
     found: set[int] = set()
     while left:
-        best = max(range(len(cases)), key=lambda n: (len(showing[n] & left), (place - n) % len(cases)))
+        best = max(range(len(cases)), key=lambda n: (len(showing[n] & left), ((place or 0) - n) % len(cases)))
         found.add(best)
         left -= showing[best]
     return found

@@ -5,10 +5,12 @@ from __future__ import annotations
 import itertools
 from array import array
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from covering import covering
 from faster import both, same, singles
 from operands import operands
 from softfloat.kernels import blocks, ordinary, spec
@@ -36,6 +38,7 @@ FORMATS = [
     Format("e4m11_finite", exponent_bits=4, mantissa_bits=11, nan="none"),
     Format("e5m6", exponent_bits=5, mantissa_bits=6),
 ]
+DRAWN = [HALF, BRAIN, FORMATS[3], FORMATS[8], ROSTER["float8_e4m3fn"]]
 ARITHMETIC = ["add", "sub", "mul", "div", "sqrt", "fma"]
 VARIANTS: list[dict[str, Any]] = [
     {},
@@ -126,27 +129,52 @@ def hold(monkeypatch: pytest.MonkeyPatch, call: Callable[..., Any], served: bool
     assert together[1] == expected[1]
 
 
-@pytest.mark.parametrize(
-    ("fmt", "operation"),
-    [
-        pytest.param(fmt, operation, marks=pytest.mark.sampled(3) if number > 2 else ())
-        for number, operation in enumerate(ARITHMETIC)
-        for fmt in FORMATS
-    ],
-    ids=str,
-)
+def loop_of(fmt: Format, operation: str, mode: str, options: dict[str, Any]) -> dict[str, Any]:
+    """What tells its loop from others; each is compiled."""
+    flushes = ordinary.flushes(fmt.spec, spec.Rule(ftz=options.get("ftz", False)))
+    own = (
+        "nearest_even",
+        "stochastic",
+        *(("toward_zero", "to_odd") if (fmt, operation, flushes) == (HALF, "mul", False) else ()),
+    )
+    return {
+        "kind": fmt.name if fmt in (HALF, BRAIN) else fmt.dtype,
+        "operation": "add" if operation == "sub" else operation,
+        "way": mode if mode in own else "selected",
+        "flushes": flushes,
+        "lifts": ordinary.lifts(fmt.spec),
+    }
+
+
+@cache
+def kept_loops() -> list[dict[str, Any]]:
+    """As many as show each two of these somewhere."""
+    each = [
+        *itertools.product(FORMATS, ARITHMETIC, MODES, VARIANTS),
+        *itertools.product(DRAWN, ARITHMETIC, ["stochastic"], VARIANTS),
+    ]
+    loops = [loop_of(*case) for case in each if numbers_of(*case) is not None]
+    return [loops[n] for n in covering(loops)]
+
+
+def is_kept(request: pytest.FixtureRequest, *case: Any) -> bool:
+    """Whether a case is tried: all of those that one of these loops serves, and any with --exhaustive."""
+    return bool(request.config.getoption("--exhaustive")) or loop_of(*case) in kept_loops()
+
+
+@pytest.mark.parametrize("operation", ARITHMETIC)
+@pytest.mark.parametrize("fmt", FORMATS, ids=str)
 def test_arithmetic(
     monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, fmt: Format, operation: str
 ) -> None:
-    """Ordinary operands are all served; any others are left to the plain loop. Each operation meets each mode and each variant, and these each
-    other: all three together, of which each compiles a loop, with --exhaustive."""
-    served, step = 0, 1 if request.config.getoption("--exhaustive") else 3
+    """Ordinary operands are all served; any others are left to the plain loop."""
+    served = 0
     for seed, (mode, options) in enumerate(itertools.product(MODES, variants(fmt))):
         numbers = numbers_of(fmt, operation, mode, options)
         if numbers is None:
             continue
         served += 1
-        if (ARITHMETIC.index(operation) + MODES.index(mode) + VARIANTS.index(options)) % step:
+        if not is_kept(request, fmt, operation, mode, options):
             continue
         how = {"rounding": mode, **options}
         columns = taken(operation, calm(fmt, numbers, seed), fmt)
@@ -266,15 +294,18 @@ def test_threads(mode: str) -> None:
         assert all(np.array_equal(p, q) for p, q in zip(found[0], other, strict=True))
 
 
-@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operation", ARITHMETIC)
-@pytest.mark.parametrize("fmt", [HALF, BRAIN, FORMATS[3], FORMATS[8], ROSTER["float8_e4m3fn"]], ids=str)
-def test_stochastic(monkeypatch: pytest.MonkeyPatch, fmt: Format, operation: str) -> None:
+@pytest.mark.parametrize("fmt", DRAWN, ids=str)
+def test_stochastic(
+    monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest, fmt: Format, operation: str
+) -> None:
     """The same random bits at the same addresses, or handed in: ordinary operands, and any."""
     draws = itertools.product((16, None, 24, 1, 7, 13, 14), (False, True))
     for seed, (options, (width, handed)) in enumerate(zip(itertools.cycle(variants(fmt)), draws, strict=False)):
         numbers = numbers_of(fmt, operation, "stochastic", options)
         assert numbers is not None
+        if not is_kept(request, fmt, operation, "stochastic", options):
+            continue
         how = {"rounding": "stochastic", "sr_bits": width or 52, **options}
         random = np.random.default_rng(seed).integers(0, 1 << (width or 52), COUNT)
         how |= {"random_bits": random} if handed else {"seed": 7 + seed, "stream": seed}

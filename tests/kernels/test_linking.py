@@ -16,9 +16,12 @@ import numpy as np
 import pytest
 from llvmlite.binding import ffi
 from numba.core.codegen import JITCodeLibrary
-from softfloat.kernels import jit, linking
+from softfloat.kernels import jit, linking, parts
 
 import softfloat.jit
+from softfloat import bits
+from softfloat.accumulators import Accumulator, fma, pairwise
+from softfloat.engine import elementwise
 from softfloat.engine import threads as workers
 
 pytestmark = pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
@@ -286,3 +289,33 @@ def test_what_nobody_waits_for_is_not_compiled_by_other_threads(cache: Path, mon
     wanted = expected(values)
     loop(values)
     assert values.tolist() == wanted
+
+
+@pytest.mark.parametrize(
+    ("how", "options", "needed"),
+    [
+        (fma("float16"), {}, {"fused", "stage", "rounded"}),
+        (fma("float16"), {"projection": "p3109"}, {"fused", "stage", "rounded"}),
+        (fma("float16"), {"rounding": "stochastic", "seed": 1}, {"fused", "stage", "drawn"}),
+        (pairwise("float16"), {}, {"rounded_product", "leaf", "joined", "added", "stage", "rounded"}),
+    ],
+)
+def test_a_sum_compiles_the_parts_that_it_calls(
+    how: Accumulator, options: dict[str, Any], needed: set[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By several threads, too, that find one missing at once."""
+    monkeypatch.setattr(elementwise, "FAST", False)
+    one = np.full((4, 200), 0x3C00, np.uint16)
+    expected = bits.matmul(one[:, :4], one, "float16", how, **options)
+    before, count = parts.LINKS.copy(), softfloat.get_num_threads()
+    parts.LINKS[:] = 0
+    try:
+        softfloat.set_num_threads(3)
+        found = bits.matmul(one[:, :4], one, "float16", how, **options)
+        names = {parts._PARTS[number][0].__name__ for number in np.flatnonzero(parts.LINKS)}
+    finally:
+        softfloat.set_num_threads(count)
+        parts.LINKS[:] = np.where(parts.LINKS, parts.LINKS, before)
+    assert (found[0] == 0x4400).all()
+    assert np.array_equal(found, expected)
+    assert names == needed

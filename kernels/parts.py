@@ -1,0 +1,230 @@
+"""Parts that loops call by address, each compiled when one first does, and named tuples that are passed to them by their place."""
+
+import inspect
+import threading
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils, imputils
+from numba.core.typing.templates import AttributeTemplate, infer_getattr
+from numba.extending import lower_getattr_generic, models, register_model
+from numba.np import arrayobj, numpy_support
+
+from .jit import DISABLED, compiled, lowered, row
+
+
+def block_of(array, first, rows, width):
+    """Rows of a matrix that lie one after the other in a flat array, from row `first` on."""
+    return array[first * width : (first + rows) * width].reshape(rows, width)
+
+
+@lowered(block_of)
+def _block_of(context, array, first, rows, width):
+    assert array.layout == "C"
+    result = types.Array(array.dtype, 2, "C", readonly=not array.mutable)
+
+    def codegen(context, builder, signature, arguments):
+        source = context.make_array(array)(context, builder, arguments[0])
+        made = context.make_array(result)(context, builder)
+        start, count, breadth = (
+            context.cast(builder, value, kind, types.intp)
+            for value, kind in zip(arguments[1:], signature.args[1:], strict=True)
+        )
+        arrayobj.populate_array(
+            made,
+            data=builder.gep(source.data, [builder.mul(start, breadth)]),
+            shape=[count, breadth],
+            strides=[builder.mul(breadth, source.itemsize), source.itemsize],
+            itemsize=source.itemsize,
+            meminfo=source.meminfo,
+            parent=source.parent,
+        )
+        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
+
+    return result(array, first, rows, width), codegen
+
+
+class Reference(types.Type):
+    """Where a named tuple lies. What is passed by it takes one register, and of what is read there one load, however many fields there are."""
+
+    def __init__(self, dtype):
+        super().__init__(f"Reference({dtype})")
+        self.dtype = dtype
+
+
+register_model(Reference)(models.PointerModel)
+
+
+@infer_getattr
+class _Fields(AttributeTemplate):
+    """A field's value; of one that is a named tuple, where that lies."""
+
+    key = Reference
+
+    def generic_resolve(self, reference, name):
+        """Its type."""
+        kind = reference.dtype
+        if name not in kind.fields:
+            return None
+        field = kind[kind.fields.index(name)]
+        return Reference(field) if isinstance(field, types.BaseNamedTuple) else field
+
+
+def _field(context, builder, reference, place, name):
+    kind = reference.dtype
+    number = kind.fields.index(name)
+    found = cgutils.gep_inbounds(builder, place, 0, number)
+    if isinstance(kind[number], types.BaseNamedTuple):
+        return found
+    return imputils.impl_ret_borrowed(context, builder, kind[number], builder.load(found))
+
+
+lower_getattr_generic(Reference)(_field)
+
+
+def reference(fields):
+    """Where a named tuple lies, in compiled code: on the stack of the function that asks."""
+    return fields
+
+
+@lowered(reference)
+def _reference(context, fields):
+    def codegen(context, builder, signature, arguments):
+        kind = context.get_data_type(fields)
+        assert kind == context.get_value_type(fields)
+        place = cgutils.alloca_once(builder, kind)
+        builder.store(arguments[0], place)
+        return place
+
+    return Reference(fields)(fields), codegen
+
+
+def referred(fields, kind):
+    """A named tuple for `Reference`, as words of 64 bits, which compiled code is passed; they hold where its arrays are, not these."""
+    if DISABLED:
+        return fields
+    words: list[int] = []
+    for value, field in zip(fields, kind.dtype, strict=True):
+        if isinstance(field, types.Array):
+            assert (value.dtype, value.ndim) == (numpy_support.as_dtype(field.dtype), field.ndim)
+            assert value.flags.c_contiguous
+            words += [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
+        else:
+            words += value if isinstance(value, tuple) else [value]
+    return np.array([int(word) % 2**64 for word in words], np.uint64)
+
+
+def referring(kind):
+    """The function that makes such words, in compiled code, the reference that they are; it takes one, too."""
+
+    def referred_to(words):
+        return words
+
+    @lowered(referred_to)
+    def define(context, words):
+        def codegen(context, builder, signature, arguments):
+            data = context.make_array(words)(context, builder, arguments[0]).data
+            return builder.bitcast(data, context.get_value_type(kind))
+
+        if isinstance(words, Reference):
+            return words(words), lambda context, builder, signature, arguments: arguments[0]
+        return kind(words), codegen
+
+    return referred_to
+
+
+class Absent(Exception):
+    """A loop called a part, of this number, that is not compiled yet."""
+
+
+_PARTS: list[Any] = []
+_MADE: dict[int, Any] = {}
+LINKS = np.zeros(64, np.int64)
+"""Addresses of parts, by their number; 0 of those that no loop has called. Their own is `links`."""
+links = LINKS.ctypes.data
+_linking = threading.RLock()
+
+
+def apart(kinds):
+    """Decorator of what loops call by an address in the `links` of its last argument, a named tuple; `kinds` has the types of arguments by name.
+    Code on disk has their numbers, so that files of parts import each other in one order.
+
+    It is compiled once for all loops, when one first calls it: what a call takes to compile is what it needs. It allocates nothing.
+    Where `links` is None, loops are compiled with what they call.
+    """
+
+    def decorate(function):
+        if DISABLED:
+            return function
+        number, known = len(_PARTS), [kinds[name] for name in inspect.signature(function).parameters]
+        _PARTS.append((function, known))
+
+        own = FunctionType(
+            function.__code__, function.__globals__, f"own_{function.__name__}", None, function.__closure__
+        )
+        row(own)
+
+        @lowered(function)
+        def define(context, *given):
+            kind = given[-1].dtype
+            if kind[kind.fields.index("links")] is not types.none:
+                return types.none(*known), codegen
+            called = context.resolve_value_type(own)
+            return called.get_call_type(context, [types.unliteral(x) for x in given], {}), within(called)
+
+        def within(called):
+            def codegen(context, builder, signature, arguments):
+                found = context.get_function(called, signature)
+                context.add_linking_libs(builder, getattr(found, "libs", ()))
+                return found(builder, arguments)
+
+            return codegen
+
+        def codegen(context, builder, signature, arguments):
+            convention, kept = context.call_conv, _field(context, builder, known[-1], arguments[-1], "links")
+            links = builder.inttoptr(kept, ir.IntType(64).as_pointer())
+            address = builder.load(builder.gep(links, [context.get_constant(types.intp, number)]))
+            with cgutils.if_unlikely(builder, cgutils.is_null(builder, address)):
+                convention.return_user_exc(builder, Absent, (number,))
+            kind = convention.get_function_type(types.none, known)
+            callee, nothing = (
+                builder.inttoptr(address, kind.as_pointer()),
+                cgutils.alloca_once(builder, kind.args[0].pointee),
+            )
+            raised, given = convention._get_excinfo_argument(builder.function), convention._get_arg_packer(known)
+            code = builder.call(callee, [nothing, raised, *given.as_arguments(builder, arguments)])
+            with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, code)):
+                builder.ret(code)
+            return context.get_dummy_value()
+
+        return function
+
+    return decorate
+
+
+def linked(loop):
+    """A loop that begins anew, once what it lacks is compiled: it must not change what it reads."""
+
+    def call(*arguments):
+        while True:
+            try:
+                return loop(*arguments)
+            except Absent as absent:
+                _link(*absent.args)
+
+    call.whole = loop
+    return call
+
+
+def _link(number):
+    with _linking:
+        if LINKS[number]:
+            return
+        function, known = _PARTS[number]
+        part: Any = compiled(function, _nrt=False, no_cpython_wrapper=True)
+        part.compile(tuple(known))
+        _MADE[number] = made = part.overloads[tuple(known)]
+        LINKS[number] = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
