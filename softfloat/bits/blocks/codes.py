@@ -93,7 +93,13 @@ class BlockCodes:
 
     @classmethod
     def made(
-        cls, elements: Codes, scales: Codes, format: BlockFormat, axis: int, block_shape: tuple[int, ...], tensor_scale: Any
+        cls,
+        elements: Codes,
+        scales: Codes,
+        format: BlockFormat,
+        axis: int,
+        block_shape: tuple[int, ...],
+        tensor_scale: Any,
     ) -> BlockCodes:
         """Of parts that fit, an axis counted from the first, and a checked scale of the tensor."""
         found = cls.__new__(cls)
