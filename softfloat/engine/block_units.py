@@ -33,7 +33,7 @@ def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Co
     """For each code of a scale its value and its power of two."""
     values = np.abs(decoded(np.arange(1 << scale.bits, dtype=scale.dtype), scale))  # a sign says nothing
     powers, tiny = leading_power(values, scale), values < ROSTER["float32"].tiny
-    found = np.array([values, np.where(powers == 0.0, of_zeros, powers)], carrier)
+    found: Codes = np.array([values, np.where(powers == 0.0, of_zeros, powers)], carrier)
     if carrier is np.float32:  # subnormal, which the host might flush
         found[0, tiny] = np.ldexp(values[tiny], 149).astype(np.int32).view(np.float32)
     return found
@@ -78,7 +78,7 @@ class _Operand(NamedTuple):
 
         threads.share_units(count, work, 2 * length * size)
         least, greatest = int(spans[0].min(initial=INFINITE)), int(spans[1].max(initial=0))
-        finite = 0 < least and greatest < INFINITE  # where float32 made zeros of numbers, the way in float64 does
+        finite = least > 0 and greatest < INFINITE  # where float32 made zeros of numbers, the way in float64 does
         low, high = np.array([least, greatest if finite else 0], np.int64).view(np.float64).tolist()
         return low, high, finite
 

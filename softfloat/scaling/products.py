@@ -137,6 +137,7 @@ def quantized(
     settings = _settings(operand, environment, seed)
     options: Options = {"environment": settings, "stream": stream, "flags": "each" if count else "any"}
     if turned:
+        assert not isinstance(how, DelayedScaling)
         codes, flags, amax = _turned(numbers, how, source, options)
         scales = _block_extremes(codes)
     elif isinstance(how, BlockScaling):
@@ -220,7 +221,8 @@ def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, source: Format
     else:
         per: Any = how.per[::-1] if isinstance(how.per, tuple) else how.per
         codes, flags, amax = currently_scaled(across, replace(how, per=per), -1, source, options)
-        fmt = tile_format(how.format, how.per)  # type: ignore[arg-type]
+        assert not isinstance(how.per, str)
+        fmt = tile_format(how.format, how.per)
     elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
     shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
     made = BlockCodes.made(elements, scales, fmt, numbers.ndim - 2, shape, codes.tensor_scale)

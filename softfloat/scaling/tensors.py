@@ -227,22 +227,31 @@ def currently_scaled(
     numbers: Numbers, how: CurrentScaling, axis: int, input_format: Format, options: Options
 ) -> tuple[ScaledCodes | BlockCodes, Any, Reals]:
     """(quantised, flags, amax) of numbers that are summed over an axis."""
-
-    def encode_of(amax: Reals) -> Numbers:
-        return float32_of(scales_of(amax, how.format, input_format, how.power_of_two, how.epsilon, how.standing))
-
     if isinstance(how.per, str):
         amax = magnitudes(numbers, None if how.per == "tensor" else axis)
-        encode = encode_of(amax)
+        encode, decode = (
+            _of_one(float(amax), how, input_format) if amax.ndim == 0 else _of_many(amax, how, input_format)
+        )
         codes, flags = scaled_elements(numbers, encode, how.format, options)
-        return ScaledCodes(codes, reciprocals(encode), how.format), flags, amax
+        return ScaledCodes(codes, decode, how.format), flags, amax
     fmt = tile_format(how.format, how.per)
     shape = fmt.block_shape(numbers.ndim, axis)
     amax = tile_amax(numbers, shape)
-    encode = encode_of(amax)
+    encode, decode = _of_many(amax, how, input_format)
     codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
-    scales = reciprocals(encode).view(np.uint32)
-    return BlockCodes.made(codes, scales, fmt, axis % numbers.ndim, shape, None), flags, amax
+    return BlockCodes.made(codes, decode.view(np.uint32), fmt, axis % numbers.ndim, shape, None), flags, amax
+
+
+def _of_many(amax: Reals, how: CurrentScaling, input_format: Format) -> tuple[Numbers, Numbers]:
+    """What numbers are multiplied by to be coded, and codes to be read."""
+    found = float32_of(scales_of(amax, how.format, input_format, how.power_of_two, how.epsilon, how.standing))
+    return found, reciprocals(found)
+
+
+@lru_cache(maxsize=1024)
+def _of_one(amax: float, how: CurrentScaling, input_format: Format) -> tuple[Numbers, Numbers]:
+    """The same of a tensor; a layer's tensors take part in two products each."""
+    return _of_many(np.asarray(amax), how, input_format)
 
 
 def reciprocals(scale: Numbers) -> Numbers:
