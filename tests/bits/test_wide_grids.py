@@ -151,8 +151,9 @@ def test_few_long_sums_in_pairs(rounding: str, fmt: Format, monkeypatch: pytest.
     given: dict[str, Any] = {"rounding": rounding}
     product = partial(bits.vecdot, a, b.T.copy(), fmt, pairwise(fmt), c[0], **given)
     same(both(monkeypatch, product))
-    same_counts(both(monkeypatch, partial(product, count=True)))
-    same(both(monkeypatch, partial(bits.sum, a, fmt, pairwise(fmt), 1, **given)))
+    if fmt == float64:  # of others the way that is held against takes long
+        same_counts(both(monkeypatch, partial(product, count=True)))
+        same(both(monkeypatch, partial(bits.sum, a, fmt, pairwise(fmt), 1, **given)))
 
 
 @pytest.mark.parametrize("rounding", MODES)
