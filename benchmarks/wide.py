@@ -111,6 +111,10 @@ BENCHMARK = Benchmark(
             ),
             Row("fma, stochastic", partial(product, fma(float64), SMALLER, **STOCHASTIC), "M/s", DGEMM, 0.005),
             Row("pairwise, stochastic", partial(product, pairwise(float64), SMALLER, **STOCHASTIC), "M/s", DGEMM),
+            *(
+                Row(f"fma in {SHORTER.name}, {way}", partial(product, fma(SHORTER), SMALLER, **options), "M/s", DGEMM)
+                for way, (options, _) in WAYS.items()
+            ),
         ),
         f"{OUTPUTS} dot products of {SMALLER} numbers of float64": tuple(
             Row(f"{name} of lines, {way}", partial(dots, how, **options), "M/s", DGEMM)

@@ -120,7 +120,7 @@ def _plan(
     if not served:
         return None
     shape = grid.products, down * height, across * width
-    coded = way.site.format.dtype if way.results else np.dtype(np.uint32)
+    coded = way.site.format.dtype if way.results else np.dtype(f"u{carrier.itemsize}")
     a, b, values, flags = nowhere = [
         np.broadcast_to(np.zeros((), kind), (grid.products, *x))
         for x, kind in (
@@ -191,11 +191,12 @@ def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Cod
 
 
 def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
-    """(what makes codes of the output of those of float32, or None if loops write the output's, whether it can be done here)."""
+    """(what makes codes of the output of those of the carrier, or None if loops write the output's, whether it can be done here)."""
     if not planned.converts:
         if output.spec == FLOAT32 or way.results:
             return None, True
-        ready = elementwise.prepared("convert", output, NEAREST, elementwise.FAST, False, 0.0, FLOAT32)
+        source = FLOAT64 if way.carrier is np.float64 else FLOAT32
+        ready = elementwise.prepared("convert", output, NEAREST, elementwise.FAST, False, 0.0, source)
         return ready, ready is not None
     if planned.partials.spec != FLOAT32 or planned.sites[dots().RESULT].width:
         return None, False

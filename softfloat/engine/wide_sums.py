@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable
-from dataclasses import replace
-from functools import cached_property, lru_cache, partial
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache, reduce
 from typing import NamedTuple
 
 import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.accumulators.accumulator import ALL
-from softfloat.engine import elementwise
+from softfloat.engine import elementwise, wide_ways
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import PLAIN, widened
 from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
-from softfloat.engine.parameters import dots, numbers, wide_exact
+from softfloat.engine.parameters import dots, numbers, orders, steps, wide_exact
 from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.threads import share_units
@@ -24,14 +23,35 @@ from softfloat.formats import WIDE_ROSTER
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, FLOAT64, INVALID
 
-ONE = np.uint64(1)
+ONE, SIGN = np.uint64(1), np.uint64(1 << 63)
 
 
-class _Number(NamedTuple):
-    """Sums on their way, as codes of a stage's format and of float64, which has their values."""
+@dataclass(frozen=True, eq=False)
+class _Number:
+    """Sums on their way, as codes of a stage's format and of float64, which has their values. What is neither rounded nor a sum has values alone."""
 
     codes: Codes
     values: Codes
+
+    def __neg__(self) -> _Number:
+        return _Number(self.codes, self.values ^ SIGN)
+
+    def __ge__(self, other: _Number) -> _Where:
+        return _Where(self.values.view(np.float64) >= other.values.view(np.float64))
+
+    def magnitude(self) -> _Number:
+        """Without the sign."""
+        return _Number(self.codes, self.values & ~SIGN)
+
+
+class _Where(NamedTuple):
+    """Outputs for which something holds."""
+
+    lanes: Codes
+
+    def choose(self, x: _Number, y: _Number) -> _Number:
+        """x for these, y for the others."""
+        return _Number(np.where(self.lanes, x.codes, y.codes), np.where(self.lanes, x.values, y.values))
 
 
 def _in_order(how: Accumulator) -> bool:
@@ -65,7 +85,8 @@ def check_served(how: Accumulator, what: str = "") -> None:
 
 
 class _Grid:
-    """The roundings of one grid of outputs, and their counts where additions are counted."""
+    """The words of an order, of one grid of outputs, each an operation; and counts where additions are counted. A turn's products begin with the
+    `first`."""
 
     def __init__(
         self, problem: Problem, planned: Program, key: int, stream: int, shape: tuple[int, ...], counting: bool
@@ -75,12 +96,12 @@ class _Grid:
         self.steps: Counter[int] = Counter()
         self.counts = np.zeros((3, *shape), np.int64) if counting else None
         self.least, self.greatest = np.full(shape, np.inf), np.full(shape, -np.inf)
-        self._problem = problem
+        self.problem, self.first = problem, 0
 
     @cached_property
     def numbers(self) -> Codes:
         """Those of outputs, as random numbers lie."""
-        problem, rows = self._problem, np.arange(int(np.prod(self.shape[:-1])))[:, np.newaxis]
+        problem, rows = self.problem, np.arange(int(np.prod(self.shape[:-1])))[:, np.newaxis]
         numbers = problem.index + rows * problem.row_stride + np.arange(self.shape[-1]) * problem.column_stride
         return flattened(numbers.astype(np.uint64))
 
@@ -113,6 +134,31 @@ class _Grid:
         rule = site.rule._replace(daz=False, handed_bits=drawn is not None)
         given = [np.broadcast_to(x.values, self.shape) for x in operands]
         return self.rounded(number, *elementwise.settled(operation, given, FLOAT64, site.format, rule, drawn))
+
+    def operands(self, place: int) -> tuple[_Number, _Number]:
+        """The factors of a product."""
+        a, b, k = self.problem.a, self.problem.b, self.first + place
+        x, y = (a[k], b[k]) if self.problem.paired else (a[..., k, np.newaxis], b[..., k, np.newaxis, :])
+        return _Number(x, x), _Number(y, y)
+
+    def product(self, x: _Number, y: _Number) -> _Number:
+        """x * y."""
+        return self.done(dots().PRODUCT, "mul", x, y)
+
+    def plus(self, x: _Number, y: _Number) -> _Number:
+        """x + y."""
+        return self.done(dots().RUNNING, "add", x, y)
+
+    exactly = close = plus
+
+    def total(self, x: _Number, y: _Number) -> _Number:
+        """x + y, which is the sum."""
+        return self.added(dots().RUNNING, x, y)
+
+    def fused(self, x: _Number, y: _Number, z: _Number) -> _Number:
+        """x * y + z, which is the sum."""
+        found = self.done(dots().RUNNING, "fma", x, y, z)
+        return self.counted(z, found, (x.values << ONE != 0) & (y.values << ONE != 0))
 
     def added(self, number: int, x: _Number, y: _Number) -> _Number:
         """x + y by a stage, counted."""
@@ -158,69 +204,51 @@ def run(
 ) -> None:
     """One grid of outputs, or many, of operands in float64: k steps, each of one operation or two. `cumulative` sums that are not in order are
     found one by one."""
-    how, a, b = planned.accumulator, problem.a, problem.b
-    columns = b.shape[-1]
-    shape = (1, columns) if problem.paired else (*a.shape[:-1], columns)
+    how, columns = planned.accumulator, problem.b.shape[-1]
+    shape = (1, columns) if problem.paired else (*problem.a.shape[:-1], columns)
     grid = _Grid(problem, planned, key, stream, shape, counting)
     total = grid.begun(problem.c)
     if not cumulative:
-        _deliver(planned, grid, _sum(problem, grid, a, b, total, 0, planned.length), results)
+        _deliver(planned, grid, _sum(grid, total, 0, planned.length), results)
         return
     in_order = _in_order(how) and not how.reduction
     for k in range(planned.length):
         if not in_order:
             grid = _Grid(problem, planned, key, stream, shape, False)
-        total = _sum(problem, grid, a, b, total if in_order else grid.zero(), k if in_order else 0, k + 1)
+        total = _sum(grid, total if in_order else grid.zero(), k if in_order else 0, k + 1)
         flags, grid.steps[dots().RESULT] = grid.flags, 0
         _deliver(planned, grid, total, results._replace(codes=results.codes[k], flags=results.flags[k]))
         grid.flags = flags
 
 
-def _sum(problem: Problem, grid: _Grid, a: Codes, b: Codes, total: _Number, first: int, length: int) -> _Number:
+def _sum(grid: _Grid, total: _Number, first: int, length: int) -> _Number:
     """A sum onto `total` of products `first` ... `length` - 1, of the first `length` where the order is another than theirs."""
-    planned, how, stages = grid.planned, grid.planned.accumulator, dots()
-
-    def factors(k: int) -> tuple[_Number, _Number]:
-        x, y = (a[k], b[k]) if problem.paired else (a[..., k, np.newaxis], b[..., k, np.newaxis, :])
-        return _Number(x, x), _Number(y, y)
-
-    def product(k: int) -> _Number:
-        return grid.done(stages.PRODUCT, "mul", *factors(k))
-
-    def met(k: int, x: _Number) -> _Number:
-        if how.product is not None:
-            return add(x, product(k))
-        one, other = factors(k)
-        found = grid.done(stages.RUNNING, "fma", one, other, x)
-        return grid.counted(x, found, (one.values << ONE != 0) & (other.values << ONE != 0))
-
-    add = partial(grid.added, stages.RUNNING)
-    if how.tree and length:
-        pairs = _in_pairs(0, length, product, add)
-        return pairs if problem.c is None else add(pairs, total)
-    if how.compensation is not None:
-        return _compensated(how.compensation, length, product, grid, total)
-    if how.block == ALL and planned.length > 1:
-        site, bits = planned.sites[stages.RUNNING], grid.random(stages.RUNNING)
-        some = (a[:length], b[:length]) if problem.paired else (a[..., :length], b[..., :length, :])
-        codes, flags, adds = _exact(site, *some, total.values, problem.paired, bits)
-        return grid.counted(total, grid.rounded(stages.RUNNING, codes, flags), adds)
-    if how.chains > 1 and length:
-        chains = [grid.zero() for _ in range(how.chains)]
-        for k in range(length):
-            chains[k % how.chains] = met(k, chains[k % how.chains])
-        for other in chains[1:] if problem.c is None else [*chains[1:], total]:
-            chains[0] = add(chains[0], other)
-        return chains[0]
-    chunk = grid.zero()
+    problem, planned, how, zero = grid.problem, grid.planned, grid.planned.accumulator, grid.zero()
+    order, value = orders().ORDERS[wide_ways.operation_of(planned)](planned.draws), steps().VALUE
+    if order.exact:
+        site, bits = planned.sites[dots().RUNNING], grid.random(dots().RUNNING)
+        a, b, paired = problem.a, problem.b, problem.paired
+        some = (a[:length], b[:length]) if paired else (a[..., :length], b[..., :length, :])
+        codes, flags, adds = _exact(site, *some, total.values, paired, bits)
+        return grid.counted(total, grid.rounded(dots().RUNNING, codes, flags), adds)
+    if not order.in_order and length:
+        pairs: _Number = steps().in_pairs(
+            length, lambda k: grid.product(*grid.operands(k)), lambda x, y, _: grid.total(x, y)
+        )
+        return pairs if problem.c is None else grid.total(pairs, total)
+    begins = zero if how.chains > 1 or how.reduction else total
+    states = [{value: begins, orders().ERRORS: zero} for _ in range(how.chains)]
     for k in range(first, length):
-        if not how.reduction:
-            total = met(k, total)
-            continue
-        chunk = met(k, chunk)
-        if planned.closes[k] or k == length - 1:
-            total, chunk = grid.added(stages.LEVEL, total, chunk), grid.zero()
-    return total
+        grid.first, state = k, states[k % how.chains]
+        order.subtree.step(grid, state)
+        if how.reduction and (planned.closes[k] or k == length - 1):
+            total, state[value] = grid.added(dots().LEVEL, total, state[value]), zero
+    if order.last and length:
+        order.last.step(grid, states[0])
+    if how.reduction or not length:
+        return total
+    sums = [state[value] for state in states] + [total] * (how.chains > 1 and problem.c is not None)
+    return reduce(grid.total, sums)
 
 
 def _exact(site: Site, a: Codes, b: Codes, c: Codes, paired: bool, bits: Codes) -> tuple[Codes, Codes, Codes]:
@@ -243,45 +271,6 @@ def _exact(site: Site, a: Codes, b: Codes, c: Codes, paired: bool, bits: Codes) 
     share_units(size, work, rows.shape[1])
     made = codes.view(np.uint64).astype(site.format.dtype)
     return made.reshape(c.shape), flags.reshape(c.shape), adds.reshape(c.shape)
-
-
-def _compensated(method: str, length: int, product: Callable[[int], _Number], grid: _Grid, total: _Number) -> _Number:
-    """Products added one by one, what is lost made up for: the operations that `Accumulator` lists under `compensation`."""
-    s, e = total, grid.zero()
-    plus, minus = (partial(grid.done, dots().RUNNING, name) for name in ("add", "sub"))
-    add = partial(grid.added, dots().RUNNING)
-    for k in range(length):
-        x = product(k)
-        if method == "kahan":
-            y = minus(x, e)
-            t = add(s, y)
-            e = minus(minus(t, s), y)
-        elif method == "neumaier":
-            t = add(s, x)
-            first = np.abs(s.values.view(np.float64)) >= np.abs(x.values.view(np.float64))
-            u, v = (_Number(*(np.where(first, *z) for z in zip(*pair, strict=True))) for pair in ((s, x), (x, s)))
-            e = plus(e, plus(minus(u, t), v))
-        else:
-            high = plus(s, x)
-            of_x = minus(high, s)
-            of_s = minus(high, of_x)
-            lost_x = minus(x, of_x)
-            low = plus(plus(minus(s, of_s), lost_x), e)
-            t = add(high, low)
-            e = minus(low, minus(t, high))
-        s = t
-    return plus(s, e) if method == "neumaier" and length else s
-
-
-def _in_pairs(
-    first: int, count: int, product: Callable[[int], _Number], add: Callable[[_Number, _Number], _Number]
-) -> _Number:
-    """The sum of `count` products: of the first 2^n and of the fewer others, in the order in which their numbers are there."""
-    if count == 1:
-        return product(first)
-    half = 1 << (count - 1).bit_length() - 1
-    left = _in_pairs(first, half, product, add)
-    return add(left, _in_pairs(first + half, count - half, product, add))
 
 
 def _deliver(planned: Program, grid: _Grid, total: _Number, results: Results) -> None:

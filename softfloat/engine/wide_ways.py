@@ -91,6 +91,14 @@ def _manner(site: Site) -> Any:
     return steps().Manner(family, site.rule.rounding.name.lower(), wide=True)
 
 
+def operation_of(planned: Program) -> str:
+    """The order in which a program adds up products, each chain or segment by itself."""
+    how = planned.accumulator
+    if planned.kind == dots().EXACT:
+        return "exact"
+    return "pairwise" if how.tree else how.compensation or ("fma" if how.product is None else "mul_add")
+
+
 def way_of(planned: Program) -> ways.Generated | None:
     """The generated loop of a program's sums, if there is one."""
     if not elementwise.quick() or not planned.length or not wide_elements().HAS_FUSED:
@@ -111,16 +119,9 @@ def _choose(planned: Program) -> ways.Generated | None:
     drawn, flushes = site.rule.rounding.draws, site.rule.daz or site.rule.ftz
     if drawn and (exact or not site.rule.restated or (apart and planned.goes_on)):
         return None
-    operation = (
-        "exact"
-        if exact
-        else "pairwise"
-        if how.tree
-        else how.compensation or ("fma" if how.product is None else "mul_add")
-    )
     highest = min(HIGHEST, fmt.emax)
     given: dict[str, Any] = {
-        "operation": operation,
+        "operation": operation_of(planned),
         "site": site,
         "lowest": max(NORMAL, fmt.emin - (0 if flushes else fmt.mantissa_bits)),
         "highest": highest,
