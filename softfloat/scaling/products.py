@@ -27,8 +27,8 @@ from softfloat.engine.programs import check_inputs
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
-from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, CurrentScaling, DelayedScaling, Operand, Product
-from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes, tile_format
+from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, DelayedScaling, Operand, Product
+from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes
 from softfloat.status import Flags
 
 __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
@@ -136,12 +136,8 @@ def quantized(
         return Quantized(numbers, float(magnitudes(numbers, None)), (1.0, 1.0), numbers.size, None, None, seen)
     settings = _settings(operand, environment, seed)
     options: Options = {"environment": settings, "stream": stream, "flags": "each" if count else "any"}
-    if turned:
-        assert not isinstance(how, DelayedScaling)
-        codes, flags, amax = _turned(numbers, how, source, options)
-        scales = _block_extremes(codes)
-    elif isinstance(how, BlockScaling):
-        codes, flags, amax = _in_blocks(numbers, how, axis, options)
+    if isinstance(how, BlockScaling):
+        codes, flags, amax = _turned(numbers, how, options) if turned else _in_blocks(numbers, how, axis, options)
         scales = _block_extremes(codes)
     elif isinstance(how, DelayedScaling):
         if history is None:
@@ -205,27 +201,16 @@ def lies_across(numbers: Numbers, axis: int) -> bool:
 
 def turns(operand: Operand) -> bool:
     """Whether an operand's blocks are found as those of the transposed array are, which random numbers are not."""
-    how = operand.scaling
-    return not operand.rounding.draws and (
-        isinstance(how, BlockScaling) or (isinstance(how, CurrentScaling) and not isinstance(how.per, str))
-    )
+    return isinstance(operand.scaling, BlockScaling) and not operand.rounding.draws
 
 
-def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, source: Format, options: Options) -> Any:
-    """(codes, flags, amax) along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
-    across = np.swapaxes(numbers, -1, -2)
-    if isinstance(how, BlockScaling):
-        block = how.block[::-1] if isinstance(how.block, tuple) else how.block
-        codes, flags, amax = _in_blocks(across, replace(how, block=block), -1, options)
-        fmt = codes.format
-    else:
-        per: Any = how.per[::-1] if isinstance(how.per, tuple) else how.per
-        codes, flags, amax = currently_scaled(across, replace(how, per=per), -1, source, options)
-        assert not isinstance(how.per, str)
-        fmt = tile_format(how.format, how.per)
+def _turned(numbers: Numbers, how: BlockScaling, options: Options) -> Any:
+    """`_in_blocks` along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
+    block = how.block[::-1] if isinstance(how.block, tuple) else how.block
+    codes, flags, amax = _in_blocks(np.swapaxes(numbers, -1, -2), replace(how, block=block), -1, options)
     elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
     shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
-    made = BlockCodes.made(elements, scales, fmt, numbers.ndim - 2, shape, codes.tensor_scale)
+    made = BlockCodes.made(elements, scales, codes.format, numbers.ndim - 2, shape, codes.tensor_scale)
     return made, flags if isinstance(flags, int) else np.swapaxes(flags, -1, -2), amax
 
 
