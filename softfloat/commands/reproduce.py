@@ -32,8 +32,8 @@ DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
     ("tutorials", True): 20,
     ("tutorials", False): 49,
-    ("numerics", True): 48,
-    ("numerics", False): 82,
+    ("numerics", True): 55,
+    ("numerics", False): 89,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""
