@@ -204,13 +204,6 @@ class CompileCache(_Cache):
     def _path(self, signature: object, codegen: Any) -> Path:
         return folder(self._digest) / f"{self._function.__name__}-{self.key(signature, codegen)[:40]}.bin"
 
-    def keeps(self, sig: object, target_context: Any) -> bool:
-        """Whether there is code for a signature, which may be damaged."""
-        target_context.refresh()
-        with contextlib.suppress(RuntimeError):
-            return self._enabled and self._path(sig, target_context.codegen()).exists()
-        return False
-
     def load_overload(self, sig: object, target_context: Any) -> Any:
         """The code for a signature; None, said on standard error once, where it is to be compiled."""
         found = self._loaded(sig, target_context)

@@ -121,12 +121,6 @@ def compiled(function: Callable, **more: bool) -> Callable:
     return found
 
 
-def is_there(loop: Any, arguments: tuple[object, ...]) -> bool:
-    """Whether a loop is compiled for what it is called with, in this process or on disk."""
-    signature = tuple(map(loop.typeof_pyval, arguments))
-    return signature in loop.overloads or loop._cache.keeps(signature, loop.targetctx)
-
-
 def referable(function: Callable, *parameters: object) -> Callable:
     """A kernel made for some parameters, under a name in its module that tells it from those made for others.
 

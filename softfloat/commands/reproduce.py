@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 20,
-    ("tutorials", False): 49,
-    ("numerics", True): 55,
-    ("numerics", False): 89,
+    ("tutorials", True): 12,
+    ("tutorials", False): 41,
+    ("numerics", True): 54,
+    ("numerics", False): 87,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""

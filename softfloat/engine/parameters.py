@@ -52,27 +52,21 @@ quantization = floor_of("quantization")
 # -- first calls -----------------------------------------------------------------------------------------------------
 
 FEW, SPARED = 64, 512
-"""Elements of a call, and of all of them, for which a loop that nothing has compiled yet is run by Python: a fraction of the time that would take."""
+"""Elements of a call, and of all of a process, for which a loop is run by Python: a fraction of the time that it takes to be compiled."""
 
 
 class Spared:
-    """A loop that Python runs for a few elements, as long as nothing has compiled it."""
+    """A loop that Python runs for the first few elements of a process."""
 
     def __init__(self, loop: Any) -> None:
         self._loop, self._left = loop, SPARED if hasattr(loop, "by_python") else 0
 
     def run(self, size: int, *arguments: Any) -> int:
-        """What it returns for so many elements."""
-        found: int = (self._loop.by_python if self._left and self._takes(size, arguments) else self._loop)(*arguments)
+        """What it returns for so many elements; what has had many is compiled, and so is it for many."""
+        if self._left:
+            self._left = self._left - size if size <= min(FEW, self._left) else 0
+        found: int = (self._loop.by_python if self._left else self._loop)(*arguments)
         return found
-
-    def _takes(self, size: int, arguments: tuple[Any, ...]) -> bool:
-        """Whether Python does those of a call; else it never does any more."""
-        if size > min(FEW, self._left) or (self._left == SPARED and loops().jit.is_there(self._loop, arguments)):
-            self._left = 0
-            return False
-        self._left -= size
-        return True
 
 
 spared = cache(Spared)
