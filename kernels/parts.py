@@ -178,7 +178,7 @@ def apart(kinds):
         def within(called):
             def codegen(context, builder, signature, arguments):
                 found = context.get_function(called, signature)
-                context.add_linking_libs(builder, getattr(found, "libs", ()))
+                context.add_linking_libs(getattr(found, "libs", ()))
                 return found(builder, arguments)
 
             return codegen

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import summed_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import CARRIER64, Rule
@@ -547,8 +548,6 @@ def test_law_of_exact_blocks() -> None:
 @pytest.mark.parametrize("side", [-1, 1])
 def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """1 + 2^-42 units in the last place and a little more or less, and random bits next to what that takes."""
-    from softfloat.kernels.carrier import source_of
-    from softfloat.kernels.rounding import target_of
     from softfloat.kernels.sums import whole
 
     fmt, level = softfloat.float16, 2**10
@@ -558,8 +557,7 @@ def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch
     monkeypatch.setattr(whole, "dot_low", lambda *address: random % 2**36)
     noise = random >> 36
     x, y = 2.0**-20, 2.0**-32 * (1 + side * 2.0**-11)
-    source, target = source_of(*numbers), target_of(*numbers)
-    found, flags = whole.sum_again(1.0, x * y, noise, 0, 0, source, target, 52, 0, 0)
+    found, flags = summed_again(1.0, x * y, noise, numbers)
     fraction = Fraction(x) * Fraction(y) / Fraction(fmt.eps)
     assert (found, flags) == (1 + fmt.eps * (fraction * 2**52 >= 2**52 - random), 1)
 

@@ -1068,7 +1068,7 @@ from softfloat.commands.reproduce import LOOPS
 finalize = JITCodeLibrary.finalize
 signalled = ctypes.CFUNCTYPE(None)(lambda: os.kill(os.getpid(), int(sys.argv[1])))
 JITCodeLibrary.finalize = lambda library: (finalize(library), signalled())
-sys.exit(main(["vectors", "f16_add", "-n", "5", "-o", sys.argv[2]]))
+sys.exit(main(["vectors", "f16_add", "-n", "500", "-o", sys.argv[2]]))
 """
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import dots, entries, rules
+from softfloat.kernels import dot_state, dots, entries, rules
 
 from softfloat import ROSTER, bits
 from softfloat.accumulators import PRESETS, Accumulator, Reduction, Stage
@@ -46,7 +46,7 @@ def assigned() -> dict[str, str]:
             text = ast.unparse(target)
             if text.startswith("choices["):
                 name = text.removeprefix("choices[").removesuffix("]")
-                found[dots.Choices._fields[getattr(entries, name)]] = ast.unparse(value)
+                found[dot_state.Choices._fields[getattr(entries, name)]] = ast.unparse(value)
     return found
 
 
@@ -71,18 +71,17 @@ class Seen(Exception):
 
 
 def filled(monkeypatch: pytest.MonkeyPatch, text: str) -> Any:
-    """What the engine makes of an accumulator: the choices that its loop is called with, here one that does nothing."""
+    """What the engine makes of an accumulator: the choices that its loop is called with."""
 
-    def loop(*arguments: Any) -> None:
-        (found,) = (x for x in arguments if getattr(x, "shape", ()) == (dots.CHOICES,))
-        raise Seen(found.tolist())
+    def passed(call: Any) -> None:
+        raise Seen(call.how)
 
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
-        patch.setattr(dots, "contraction", lambda *_: loop)
+        patch.setattr(dots, "passed", passed)
         with pytest.raises(Seen) as seen:
             bits.matmul(np.full((2, 33), 0x3C00), np.full((33, 2), 0x3C01), "float16", parse_accumulator(text))
-    return dots.Choices(*seen.value.args[0])
+    return dot_state.Choices(*map(int, seen.value.args[0]))
 
 
 @pytest.mark.parametrize("text", SUMS)
@@ -91,7 +90,7 @@ def test_what_exports_have_is_what_the_engine_has(monkeypatch: pytest.MonkeyPatc
     job = Job()
     start, _ = job.plan(dot.accumulator, dot.format, dot.output, [33])
     choices = job.integers[start + rules.Plan._fields.index("choices")]
-    kept = dots.Choices(*job.integers[choices : choices + dots.CHOICES])
+    kept = dot_state.Choices(*job.integers[choices : choices + dot_state.CHOICES])
     how = filled(monkeypatch, text)
     same = [x for x in kept._fields if x not in {*CALLED, "paired", "row_stride", "column_stride"}]
     assert {x: getattr(kept, x) for x in same} == {x: getattr(how, x) for x in same}

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
 from operands import operands
+from softfloat.kernels.sums import whole
 
 from softfloat import Format, bits, get_num_threads, set_num_threads
 from softfloat.engine import elementwise
@@ -104,3 +106,13 @@ def left_to(monkeypatch: pytest.MonkeyPatch, way: str) -> list[int]:
 
     monkeypatch.setattr(elementwise, way, watched)
     return left
+
+
+def summed_again(x: float, y: float, noise: int, known: tuple[np.ndarray, np.ndarray]) -> tuple[float, int]:
+    """(x + y, flags) by all random bits, of which the first 16 are given, as loops ask for it where these leave it open."""
+    integers, floats, total = (
+        numbers.ctypes.data_as(ctypes.POINTER(kind))
+        for numbers, kind in zip((*known, np.zeros(1)), (ctypes.c_int64, ctypes.c_double, ctypes.c_double), strict=True)
+    )
+    raised = whole._rounding(whole.RUNNING, y, 1.0, x, noise, 0, 0, integers, floats, 52, 0, 0, total)
+    return float(total[0]), int(raised)
