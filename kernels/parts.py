@@ -1,5 +1,6 @@
 """Parts that loops call by address, each compiled when one first does, and named tuples that are passed to them by their place."""
 
+import hashlib
 import inspect
 import threading
 from types import FunctionType
@@ -51,7 +52,8 @@ class Reference(types.Type):
     """Where a named tuple lies. What is passed by it takes one register, and of what is read there one load, however many fields there are."""
 
     def __init__(self, dtype):
-        super().__init__(f"Reference({dtype})")
+        digest = hashlib.sha256(str(dtype).encode()).hexdigest()[:8]  # LLVM takes no names as long as that of the type
+        super().__init__(f"Reference({dtype.instance_class.__name__} {digest})")
         self.dtype = dtype
 
 
