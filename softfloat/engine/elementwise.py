@@ -480,10 +480,11 @@ def prepared(
             own = Draw(int(address.key), stream, address.width, NO_BITS) if drawn else None
             made = np.empty_like(codes) if in_place else codes
             this = job._replace(operands=[a, b, c][:count], codes=made, raises=flags, drawn=own)
-            found = None if _has_pairs(this) else over()
-            work = (
-                pairs_work(this) if _has_pairs(this) else found and found._replace(drawn=own or found.drawn).work(this)
-            )
+            work: Work | None = None
+            if _has_pairs(this):
+                work = pairs_work(this)
+            elif (found := over()) is not None:
+                work = found._replace(drawn=own or found.drawn).work(this)
             if work is not None:
                 seen = work(0, codes.size)
                 if in_place:
