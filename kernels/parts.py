@@ -217,7 +217,9 @@ def linked(loop):
             except Absent as absent:
                 _link(*absent.args)
 
-    call.whole = loop
+    call.whole, call.overloads = loop, getattr(loop, "overloads", True)
+    if not DISABLED:
+        call.by_python = loop.by_python
     return call
 
 

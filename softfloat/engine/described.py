@@ -103,7 +103,7 @@ def run_line(
     if way is None:
         return None
     worth = planned.wide or planned.draws or line.a.size >= LEAST_WORK
-    if not (worth or spares(planned, (way.operation, way.stage, tally is not None))):
+    if not (worth or spares((way.operation, way.stage, tally is not None), line.a.size)):
         return None
     cells = math.prod(tile_of("own", way.carrier))
     size = 1 << max((length * count // (TILES * cells)).bit_length() - 1, 0)

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from softfloat.engine.arguments import Codes, flattened, refuse_mask
-from softfloat.engine.parameters import dots, loops
+from softfloat.engine.parameters import dots, loops, spared
 from softfloat.engine.threads import share_units
 from softfloat.environments import Settings
 from softfloat.positions import Place, Position
@@ -127,7 +127,8 @@ def grid_bits(
     steps[:] = step
 
     def work(start: int, stop: int) -> int:
-        dots().rounding_bits()(start, stop, bits, *place, site, steps, width, np.uint64(key), np.uint64(stream))
+        known = site, steps, width, np.uint64(key), np.uint64(stream)
+        spared(dots().rounding_bits()).run((stop - start) * shape[1], start, stop, bits, *place, *known)
         return 0
 
     share_units(shape[0], work, 4 * shape[1])

@@ -14,7 +14,7 @@ import numpy as np
 from softfloat.engine import elementwise, threads, tiling
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import dots, paired
+from softfloat.engine.parameters import dots, paired, spared
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Place, Random
@@ -107,7 +107,8 @@ def run(
     values = np.empty(stacked.shape[1])
 
     def work(unit: int, stop: int) -> int:
-        paired().collected()(stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
+        collected = spared(paired().collected())
+        collected.run((stop - unit) * len(stacked), stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
         return 0
 
     threads.share(values.size, work)
@@ -148,12 +149,14 @@ def drawn(
     """The same of sums of terms, (terms, rows, columns), rounded stochastically."""
     site = planned.sites[dots().RUNNING]
     codes, flags = np.empty(terms.shape[1:], site.format.dtype), np.empty(terms.shape[1:], np.uint8)
-    begun, loop = planned.begun.get(dots().RUNNING, 0), paired().collected_drawn()
+    begun, width, loop = planned.begun.get(dots().RUNNING, 0), paired().OUTPUTS, spared(paired().collected_drawn())
 
     def work(start: int, stop: int) -> int:
-        loop(start, stop, terms, magics, codes, flags, *site.numbers, *place, begun, site.width, *random.words)
+        size = min((stop - start) * width, codes.size) * len(terms)
+        loop.run(
+            size, start, stop, terms, magics, codes, flags, *site.numbers, *place, begun, site.width, *random.words
+        )
         return 0
 
-    width = paired().OUTPUTS
     threads.share_units(terms.shape[1] * -(-terms.shape[2] // width), work, DRAWN * width)
     return codes.reshape(shape), flags.reshape(shape)

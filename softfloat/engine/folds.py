@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -10,7 +11,17 @@ from softfloat.engine import elementwise, threads
 from softfloat.engine.arguments import Codes, flattened, from_keys, has_nan, keys
 from softfloat.engine.draws import Work, draw
 from softfloat.engine.elementwise import Job, carrier_for
-from softfloat.engine.parameters import choosing, fast, fast_numbers, is_unusual, loops, numbers, rule_for, way_of
+from softfloat.engine.parameters import (
+    choosing,
+    fast,
+    fast_numbers,
+    is_unusual,
+    loops,
+    numbers,
+    rule_for,
+    spared,
+    way_of,
+)
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, Rule
@@ -69,11 +80,15 @@ def fold(
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)
-    loop = loops().folding_drawn(operation, is_unusual(fmt.spec), not rule.restated)
+    run = spared(loops().folding_drawn(operation, is_unusual(fmt.spec), not rule.restated)).run
     taken = np.arange(streams.start, streams.stop, dtype=np.uint64) if isinstance(streams, range) else streams
     known = np.array(taken, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
-    columns, rows = values.shape[1], (flattened(values).view(np.uint8), steps.reshape(-1).view(np.uint8))
-    threads.share(columns, lambda start, stop: loop(start, stop, columns, *rows, flags, values.itemsize, *known))
+    (length, columns), rows = values.shape, (flattened(values).view(np.uint8), steps.reshape(-1).view(np.uint8))
+
+    def work(start: int, stop: int) -> int:
+        return run(length * (stop - start), start, stop, columns, *rows, flags, values.itemsize, *known)
+
+    threads.share(columns, work)
     return steps, flags
 
 
@@ -109,8 +124,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
         return _by_rows(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
     if half:
-        quick, limits = fast().half_folding(operation), fast_numbers(fmt.spec, rule)
-        threads.share(values.shape[1], lambda start, stop: quick(start, stop, values, steps, flags, *limits))
+        _share(fast().half_folding(operation), values, steps, flags, *fast_numbers(fmt.spec, rule))
         return steps, flags
     unusual = is_unusual(fmt.spec)
     carrier = CARRIER64 if operation in EXTREMA else carrier_for(operation, fmt.spec, fmt.spec)
@@ -119,9 +133,14 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     else:
         loop = loops().folding(operation, way_of(rule, unusual), unusual)
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier, wide=operation in EXTREMA)
-    known = floats.dtype.type(0), integers, floats
-    threads.share(values.shape[1], lambda start, stop: loop(start, stop, values, steps, steps, flags, *known))
+    _share(loop, values, steps, steps, flags, floats.dtype.type(0), integers, floats)
     return steps, flags
+
+
+def _share(loop: Callable[..., int], values: Codes, *more: Any) -> None:
+    """Folds by a loop, shared among threads."""
+    run, length = spared(loop).run, len(values)
+    threads.share(values.shape[1], lambda start, stop: run(length * (stop - start), start, stop, values, *more))
 
 
 def _extremes(operation: str, codes: Codes, fmt: Format, keep: bool) -> tuple[Codes, Codes]:

@@ -17,7 +17,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import fits_single
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
-from softfloat.engine.programs import Program, bounds_of, plain_is_there, program, segment_bounds
+from softfloat.engine.programs import Program, bounds_of, plain_loop, program, segment_bounds
 from softfloat.engine.scaled_segments import Scaling
 
 Done = tuple[Codes, Codes]
@@ -183,7 +183,7 @@ def _little(planned: Program, outputs: int) -> bool:
     how = planned.accumulator
     count = how.chains if how.chains > 1 else len(segment_bounds(how, planned.products)) - 1
     little = outputs * planned.products < min(WORTH_CALLS * math.isqrt(outputs), MOST_WORTH) * count
-    return little and plain_is_there()
+    return little and plain_loop().is_there(outputs * planned.products)
 
 
 def run(

@@ -53,19 +53,29 @@ quantization = floor_of("quantization")
 
 FEW, SPARED = 64, 512
 """Elements of a call, and of all of a process, for which a loop is run by Python: a fraction of the time that it takes to be compiled."""
+FEW_PRODUCTS, SPARED_PRODUCTS = 1 << 10, 1 << 12
+"""The same of products of the plain loop of sums, which takes longer."""
 
 
 class Spared:
     """A loop that Python runs for the first few elements of a process."""
 
-    def __init__(self, loop: Any) -> None:
-        self._loop, self._left = loop, SPARED if hasattr(loop, "by_python") else 0
+    def __init__(self, loop: Any, few: int = FEW, spared: int = SPARED) -> None:
+        self._loop, self._few, self._left = loop, few, spared if hasattr(loop, "by_python") else 0
+
+    def is_there(self, size: int) -> bool:
+        """Whether so many elements need nothing to be compiled."""
+        return size <= min(self._few, self._left) or bool(getattr(self._loop, "overloads", True))
+
+    def taken(self, size: int) -> Any:
+        """What runs so many elements; what has had many is compiled, and so is it for many."""
+        if self._left:
+            self._left = self._left - size if size <= min(self._few, self._left) else 0
+        return self._loop.by_python if self._left else self._loop
 
     def run(self, size: int, *arguments: Any) -> int:
-        """What it returns for so many elements; what has had many is compiled, and so is it for many."""
-        if self._left:
-            self._left = self._left - size if size <= min(FEW, self._left) else 0
-        found: int = (self._loop.by_python if self._left else self._loop)(*arguments)
+        """What it returns for so many elements."""
+        found: int = self.taken(size)(*arguments)
         return found
 
 

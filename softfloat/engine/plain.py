@@ -13,7 +13,7 @@ from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results
-from softfloat.engine.programs import Program, arranged, choices, segment_bounds
+from softfloat.engine.programs import Program, arranged, choices, plain_loop, segment_bounds
 from softfloat.kernels.spec import CARRIER64, Rule
 
 
@@ -106,7 +106,8 @@ def run(
         how=how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=key, stream=stream,
         links=floor.links, **flat,
     )  # fmt: skip
-    loop, known = floor.contraction(), floor.passed(call)
+    loop = plain_loop().taken(rows * columns * max(planned.length, 1))
+    known = floor.passed(call) if loop is floor.contraction() else call
 
     def work(start: int, stop: int) -> int:
         loop(start, stop, known, *floor.rooms(how, magics.size, begun.size))

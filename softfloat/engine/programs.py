@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from softfloat.accumulators import Accumulator, Alignment, Stage
 from softfloat.accumulators.accumulator import ALL, COMPENSATIONS
 from softfloat.engine import parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import Numbers, dots
+from softfloat.engine.parameters import FEW_PRODUCTS, SPARED_PRODUCTS, Numbers, Spared, dots
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -387,9 +387,10 @@ def choices(planned: Program) -> Any:
     )
 
 
-def plain_is_there() -> bool:
-    """Whether the loop that serves every program is compiled already: some seconds are saved then."""
-    return bool(getattr(dots().contraction().whole, "overloads", True))
+@cache
+def plain_loop() -> Spared:
+    """The loop that serves every program."""
+    return Spared(dots().contraction(), FEW_PRODUCTS, SPARED_PRODUCTS)
 
 
 SPARING = 8
@@ -398,9 +399,9 @@ _MADE: set[Any] = set()
 """These."""
 
 
-def spares(planned: Program, described: Any) -> bool:
-    """Whether the own loop of a sum that is so described keeps the plain one from being compiled."""
-    if described not in _MADE and len(_MADE) < SPARING and not plain_is_there():
+def spares(described: Any, products: int) -> bool:
+    """Whether the own loop of a sum that is so described keeps the plain one from being compiled for so many products."""
+    if described not in _MADE and len(_MADE) < SPARING and not plain_loop().is_there(products):
         _MADE.add(described)
     return described in _MADE
 

@@ -16,7 +16,7 @@ import numpy as np
 from softfloat.engine import elementwise, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded, fits_single
-from softfloat.engine.parameters import FLOAT32, dots, tiles
+from softfloat.engine.parameters import FLOAT32, dots, spared, tiles
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way, nan_flags_of
 from softfloat.formats import Format
@@ -37,8 +37,13 @@ class Extent(NamedTuple):
 
 def extent(values: Codes, fmt: Format) -> Extent:
     """The span of values of a format."""
-    least, greatest, finite = dots().extent()(values.reshape(-1))
-    return extent_of(least, greatest, finite, fmt)
+    return extent_of(*magnitudes(values), fmt)
+
+
+def magnitudes(values: Codes) -> tuple[float, float, bool]:
+    """The least magnitude of values but 0, and the greatest; whether all are finite."""
+    found: tuple[float, float, bool] = spared(dots().extent()).taken(values.size)(values.reshape(-1))
+    return found
 
 
 def extent_of(least: float, greatest: float, finite: bool, fmt: Format) -> Extent:

@@ -151,7 +151,7 @@ def worth_grid(planned: Program, work: int, counting: bool = False) -> bool:
     """Whether a product of so many multiply-adds is worth the loop of its unit, once that is compiled: also a small one, where the unit had
     more to do before; loops that count are others."""
     way = choose(planned)
-    if way is None or tries_quickly(way) or spares(planned, way.unit):
+    if way is None or tries_quickly(way) or spares(way.unit, work):
         return way is not None
     if counting:
         return work >= LEAST_WORK
@@ -187,7 +187,7 @@ def worth_line(planned: Program, outputs: int) -> bool:
     """
     how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
     way = choose(planned)
-    if way is not None and (tries_quickly(way) or spares(planned, way.unit)):
+    if way is not None and (tries_quickly(way) or spares(way.unit, planned.length * outputs)):
         return True
     usual = rule.rounding is Rounding.NEAREST_EVEN and not (rule.daz or rule.ftz)
     if usual and how.fixed is not None:

@@ -42,8 +42,7 @@ def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | 
 
 def scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
     """The span of numbers of a format times scales of so many bits."""
-    least, greatest, finite = dots().extent()(np.ascontiguousarray(values).reshape(-1))
-    return extent_with_scales(least, greatest, finite, fmt, bits)
+    return extent_with_scales(*tiling.magnitudes(np.ascontiguousarray(values)), fmt, bits)
 
 
 def extent_with_scales(least: float, greatest: float, finite: bool, fmt: Format, bits: int) -> tiling.Extent:

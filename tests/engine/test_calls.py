@@ -264,3 +264,37 @@ def test_the_first_few_elements_are_done_by_python(tmp_path: Path) -> None:
     results = [line[1:] for line in first]
     assert results == [line[1:] for line in again]
     assert results[2] == results[4] == results[6] == results[7]
+
+
+SUMS = """
+import numpy as np
+from softfloat import accumulators, bits
+from softfloat.engine import elementwise
+from softfloat.engine.programs import plain_loop
+
+elementwise.FAST = False  # every sum goes by the plain loop
+random = np.random.default_rng(7)
+a, b = random.integers(0, 0x7C00, (2, 3, 16)).astype(np.uint16) | random.integers(0, 2, (2, 3, 16)).astype(np.uint16) << 15
+drawn, half = {"rounding": "stochastic", "seed": 5}, accumulators.fma("float16")
+calls = [
+    (half, {}), (half, drawn), (accumulators.pairwise("float16"), drawn), (accumulators.amp(), {}), (half.replace(chains=3), {}),
+    (accumulators.tensor_core("A100"), {}), (accumulators.compensated("float16", "kahan"), {"rounding": "toward_zero"}),
+    (accumulators.chunked(5, "float16", "float32"), {}), (accumulators.exact("float16"), drawn),
+]
+
+def results():
+    found = [bits.matmul(a, b.T, "float16", accumulator=how, count=True, **more) for how, more in calls]
+    return [[np.asarray(x).tobytes().hex() for x in (*made[:2], *vars(made[2]).values())] for made in found]
+
+first, many = results(), 1 << 20
+assert not plain_loop().is_there(many)
+bits.matmul(np.tile(a, (20, 1)), b.T, "float16", accumulator=half)
+assert plain_loop().is_there(many)
+assert results() == first
+"""
+
+
+@pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
+def test_the_first_few_products_of_the_plain_loop_are_done_by_python() -> None:
+    """Codes, flags and counts are those that it gives once it is compiled."""
+    subprocess.run([sys.executable, "-c", SUMS], check=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import faster
@@ -259,15 +260,15 @@ def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.M
     monkeypatch.setattr(unit_ways, "_DONE", {})
     monkeypatch.setattr(programs, "_MADE", set())
     monkeypatch.setattr(unit_ways, "LEAST_IN_ALL", 3 * 32**3 + 1)
-    monkeypatch.setattr(programs, "plain_is_there", lambda: True)
+    monkeypatch.setattr(programs, "plain_loop", lambda: SimpleNamespace(is_there=lambda products: True))
     results = [bits.matmul_blocks(a, b, how) for _ in range(4)]
     assert not found[0]
     assert found[3]
-    monkeypatch.setattr(programs, "plain_is_there", lambda: False)
+    monkeypatch.setattr(programs, "plain_loop", lambda: SimpleNamespace(is_there=lambda products: False))
     monkeypatch.setattr(unit_ways, "_DONE", {})
     results.append(bits.matmul_blocks(a, b, how))
     assert found[-1]  # the plain loop would have to be compiled
-    monkeypatch.setattr(programs, "plain_is_there", lambda: True)
+    monkeypatch.setattr(programs, "plain_loop", lambda: SimpleNamespace(is_there=lambda products: True))
     monkeypatch.setattr(programs, "_MADE", set())
     for codes, flags in results[1:]:
         np.testing.assert_array_equal(codes, results[0][0])
