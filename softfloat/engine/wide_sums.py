@@ -15,7 +15,7 @@ from softfloat.engine import elementwise, wide_ways
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import PLAIN, widened
 from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
-from softfloat.engine.parameters import dots, numbers, orders, steps, wide_exact
+from softfloat.engine.parameters import dots, numbers, orders, spared, steps, wide_exact
 from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.threads import share_units
@@ -259,16 +259,17 @@ def _exact(site: Site, a: Codes, b: Codes, c: Codes, paired: bool, bits: Codes) 
         codes, flags, adds = (np.stack(x) for x in zip(*many, strict=True))
         return codes, flags, adds
     rows, columns = (np.ascontiguousarray(x).view(np.int64) for x in (a.T if paired else a, b.T))
-    size, start = c.size, flattened(c).view(np.int64)
-    codes, flags, adds = np.empty(size, np.int64), np.empty(size, np.uint8), np.empty(size, np.bool_)
+    outputs, start = c.size, flattened(c).view(np.int64)
+    codes, flags, adds = np.empty(outputs, np.int64), np.empty(outputs, np.uint8), np.empty(outputs, np.bool_)
     known = numbers(FLOAT64, site.format.spec, site.rule._replace(daz=False), CARRIER64, wide=True)
-    loop = wide_exact().sums()
+    loop = spared(wide_exact().sums())
 
     def work(first: int, last: int) -> int:
-        loop(rows, columns, start, paired, codes, flags, adds, *known, bits, site.width, first, last)
+        size = (last - first) * rows.shape[1]
+        loop.run(size, rows, columns, start, paired, codes, flags, adds, *known, bits, site.width, first, last)
         return 0
 
-    share_units(size, work, rows.shape[1])
+    share_units(outputs, work, rows.shape[1])
     made = codes.view(np.uint64).astype(site.format.dtype)
     return made.reshape(c.shape), flags.reshape(c.shape), adds.reshape(c.shape)
 
