@@ -139,8 +139,9 @@ def _beginning(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void | None
 
 
 def nothing_but_nan(planned: Program, a: Codes, b: Codes, paired: bool) -> Void | None:
-    """Rows and columns that hold nothing but NaNs. No accumulator rounds anything on their way."""
-    if not (a.size and b.size and _is_quiet(planned)):
+    """Rows and columns that hold nothing but NaNs. No accumulator rounds anything on their way, but c by zeros that stand before all products."""
+    filled = planned.index is not None and bool((planned.index[: planned.block or None] < 0).all())
+    if filled or not (a.size and b.size and _is_quiet(planned)):
         return None
     k = len(b)
 

@@ -180,3 +180,11 @@ def test_the_plain_loop_is_not_asked(how: Accumulator, monkeypatch: pytest.Monke
         one = ordinary(HALF, (40, 32), 8)
         one[3, 4] = 0x7E00
         bits.matmul(one, ordinary(HALF, (32, 40), 9), HALF, how)
+
+
+def test_c_that_zeros_round_before_the_first_product() -> None:
+    """Of four products the second comes first; where there is but one, the grid of a zero product cuts a bit off c, 0x006f, before NaN comes."""
+    how = Accumulator(name="cut", running=Stage(HALF), product=Stage(HALF), fraction_bits=1, order=(1, 0, 2, 3))
+    for count in (False, True):
+        codes, flags, *_ = bits.vecdot([[0x7E00]], [[0x3C00]], HALF, how, [0x006F], count=count)
+        assert (codes.tolist(), flags.tolist()) == ([0x7E00], [1])
