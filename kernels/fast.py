@@ -15,11 +15,10 @@ import numba
 import numpy as np
 from llvmlite import binding, ir
 from numba import types
-from numba.extending import intrinsic
 
 from . import jit
 from .arith import sum_and_error
-from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, lowered, shift_left, shift_right
 from .spec import CARRIER32, CARRIER64, count_fields
 
 EVERYWHERE = {"aarch64": ("f16c", "fma"), "arm64": ("f16c", "fma")}
@@ -56,20 +55,26 @@ def has_f16c():
     return has_feature("f16c")
 
 
-@intrinsic
-def half_code(context, x):
+def half_code(x):
     """float32 to the code of a half, nearest even. NaNs keep their payload."""
+    return np.float32(x).astype(np.float16).view(np.uint16)
 
+
+@lowered(half_code)
+def _half_code(context, x):
     def codegen(context, builder, signature, arguments):
         return builder.bitcast(builder.fptrunc(arguments[0], ir.HalfType()), ir.IntType(16))
 
     return types.uint16(types.float32), codegen
 
 
-@intrinsic
-def half_value(context, code):
+def half_value(code):
     """The code of a half to float32."""
+    return np.uint16(code).view(np.float16).astype(np.float32)
 
+
+@lowered(half_value)
+def _half_value(context, code):
     def codegen(context, builder, signature, arguments):
         return builder.fpext(builder.bitcast(arguments[0], ir.HalfType()), ir.FloatType())
 

@@ -9,11 +9,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operands import operands
+from softfloat.kernels import fast
 from softfloat.kernels.spec import NAN_POLICIES, Rule
 
 import softfloat
 from softfloat import FloatingPointTrap, Format, bits, reference
 from softfloat.engine import folds
+from softfloat.engine.parameters import fast_numbers, rule_for
+from softfloat.environments import Settings
+from softfloat.formats import float16
 from softfloat.testing import strategies
 
 FORMATS = ("float16", "bfloat16", "float8_e5m2fnuz", "float8_e8m0fnu")
@@ -224,3 +228,21 @@ def test_a_fold_is_taken_in_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     x = softfloat.array([1.0, 1.5, 0.5], "float16")
     np.prod(x), np.divide.reduce(x), np.maximum.accumulate(x)
     assert taken == ["mul", "div", "maximum"]
+
+
+@pytest.mark.skipif(not fast.has_f16c(), reason="compiled code does not convert halves by the CPU")
+@pytest.mark.parametrize("operation", fast.FOLDS)
+@pytest.mark.parametrize("keep", [False, True], ids=["last", "all"])
+def test_halves_by_python(operation: str, keep: bool) -> None:
+    """The first few folds of a process: 0x4400 * 0x3C00 (4 * 1) among them, NaNs, infinities and zeros."""
+    random = np.random.default_rng(0)
+    values = random.integers(0, 1 << 16, (7, 5)).astype(np.uint16)
+    values[:, 0], values[:, 1] = 0x3C00, (0x4400, 0x3C00, 0x0000, 0x7C01, 0x8000, 0xFC00, 0x0001)
+    loop, more = fast.half_folding(operation), fast_numbers(float16.spec, rule_for(Settings(), float16, False))
+    found = []
+    for run in (loop, loop.by_python):
+        codes, flags = np.zeros((7 if keep else 1, 5), np.uint16), np.zeros(5, np.uint8)
+        codes[0] = values[0]
+        run(0, 5, values, codes, flags, *more)
+        found.append((codes.tolist(), flags.tolist()))
+    assert found[0] == found[1]
