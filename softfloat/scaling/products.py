@@ -314,19 +314,18 @@ def _scaled_product(
     """The sum, and then scales and c, each step in float32."""
     for name, operand in (("a", a), ("b", b)):
         check_inputs(accumulator, operand.format, f"{name}'s elements")
-    each = options.get("flags", "each") == "each"
     options = engine.as_environment(
         options
     )  # the product's stages may have settings of their own, and the rest has not
     if engine.Call(options, float32).whole.rounding.draws:  # type: ignore[arg-type]
         raise ValueError("rounding must be deterministic for operands with scales: their product has no random address")
-    settings = {k: v for k, v in options.items() if k not in ("flags", "stream")}
+    settings = {k: v for k, v in options.items() if k != "stream"}
     total, raised = bits.matmul(
         a.elements, b.elements, (a.format, b.format), accumulator, out_format=float32, **options
     )
     x, y = (np.asarray(s.scale).view(np.uint32) for s in (a, b))
     if order == "scales_first":
-        shared, seen = bits.mul(x, y, float32, flags="any", **settings)
+        shared, seen = bits.mul(x, y, float32, **(settings | {"flags": "any"}))
         total, flags = bits.mul(shared, total, float32, **settings)
         raised = raised | flags | np.uint8(seen)
     else:
@@ -336,7 +335,7 @@ def _scaled_product(
     if c is not None:
         total, flags = bits.add(total, c, float32, **settings)
         raised = raised | flags
-    return total, raised if each else int(np.bitwise_or.reduce(np.asarray(raised), axis=None, initial=0))
+    return total, raised if options.get("flags", "each") == "each" else int(raised)
 
 
 def swapped(product: Product) -> Product:

@@ -327,19 +327,17 @@ def _summed(
             "rounding must be deterministic for operands with tensor scales: their product has no random address"
         )
     total, raised = sums(None)
-    settings: dict[str, Any] = {"environment": call.call.whole}
-    placed = settings | {name: value for name, value in options.items() if name == "out"}
+    settings: dict[str, Any] = {"environment": call.call.whole, "flags": call.call.flags}
     scales = [np.float32(scale).view(np.uint32) for scale in call.tensor]
     seen = 0
     if len(scales) == 2:
-        scales[0], seen = mul(scales[0], scales[1], float32, flags="any", **settings)
-    total, flags = mul(scales[0], total, float32, **placed)
+        scales[0], seen = mul(scales[0], scales[1], float32, **(settings | {"flags": "any"}))
+    total, flags = mul(scales[0], total, float32, **settings)
     raised = raised | flags | np.uint8(seen)
     if addend is not None:
-        total, flags = add(total, addend, float32, **placed)
+        total, flags = add(total, addend, float32, **settings)
         raised = raised | flags
-    each = call.call.flags == "each"
-    return total, raised if each else int(np.bitwise_or.reduce(np.asarray(raised), axis=None, initial=0))
+    return total, raised if call.call.flags == "each" else int(raised)
 
 
 # -- faster ways -----------------------------------------------------------------------------------------------------
