@@ -71,13 +71,8 @@ MODES: dict[int, Rounding] = {
 }
 """chop's numbers and CPFloat's."""
 STOCHASTIC, EITHER = 5, 6
-PYCHOP_MODES: dict[int, Rounding] = {
-    **{number: MODES[number] for number in (1, 2, 3, 4, 5, 6)},
-    7: Rounding.NEAREST_ZERO,
-    8: Rounding.NEAREST_AWAY,
-    9: Rounding.TO_ODD,
-    10: Rounding.UP_OR_DOWN,  # CADNA's: one bit for each number, as likely
-}
+PYCHOP_MODES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 0, 8: -1, 9: 7, 10: 6}
+"""pychop's numbers -> chop's; 10 is CADNA's, one bit for each number, as likely."""
 LACKING = {8: "no rounding, is not here: leave the call out"}
 """What others have under a number, and this package has not."""
 
@@ -141,7 +136,7 @@ class Options:
             check_choice(name, getattr(self, name), (None, 0, 1))
         check_choice("explim", self.explim, (0, 1))
         check_choice("flip", self.flip, (0, 1, 2))
-        mode_of("round", self.round, MODES, LACKING)
+        check_mode("round", self.round, MODES, LACKING)
         if check_real("p", self.p, 0.0) > 1:
             raise ValueError(f"p must be a probability, 0 to 1, got {self.p!r}")
         if self.seed is not None:
@@ -198,13 +193,12 @@ class Options:
         return found
 
 
-def mode_of(name: str, number: Any, modes: Mapping[int, Rounding], lacking: Mapping[int, str]) -> Rounding:
-    """The mode of a number."""
+def check_mode(name: str, number: Any, modes: Mapping[int, Any], lacking: Mapping[int, str]) -> None:
+    """The number of a mode."""
     if number in lacking and not isinstance(number, bool):
         raise ValueError(f"{name}={number}, {lacking[number]}; accepted: {', '.join(map(str, modes))}")
     if not is_integer(number) or number not in modes:
         raise ValueError(f"{name} must be one of {', '.join(map(str, modes))}, got {number!r}")
-    return modes[int(number)]
 
 
 _defaults: ContextVar[Options | None] = ContextVar("softfloat_chop_defaults", default=None)
@@ -352,16 +346,15 @@ class Chop:
         for name, value, low, high in (("exp_bits", exp_bits, 2, 11), ("sig_bits", sig_bits, 0, 52)):
             if not is_integer(value) or not low <= value <= high:
                 raise ValueError(f"{name} must be an integer from {low} to {high}, got {value!r}")
-        mode = mode_of("rmode", rmode, PYCHOP_MODES, {})
+        check_mode("rmode", rmode, PYCHOP_MODES, {})
         self.exp_bits, self.sig_bits = int(exp_bits), int(sig_bits)
         self.rmode, self.subnormal = int(rmode), bool(subnormal)
         self.chunk_size, self.random_state, self.verbose = chunk_size, check_seed("random_state", random_state), verbose
-        number = next(number for number, found in MODES.items() if found is mode)
         self._options = Options(
             format="c",
             params=(self.sig_bits + 1, 2 ** (self.exp_bits - 1) - 1),
             subnormal=int(self.subnormal),
-            round=number,
+            round=PYCHOP_MODES[self.rmode],
             seed=self.random_state,
         )
         self.u = 2.0 ** -(self.sig_bits + 1)

@@ -6,6 +6,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -75,8 +76,8 @@ def _bits(x: float) -> int:
 def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
     """What the loops know; `single`: operands are float32."""
     target, kind = spec.target(numbers.kind.spec, rule, CARRIER64), numbers.kind
-    part = dict.fromkeys(("halved", "more_even", "more_odd", "more_negative", "on", "on_negative", "on_odd"), 0)
-    part |= PARTS[rule.rounding]
+    names = "halved", "more_even", "more_odd", "more_negative", "on", "on_negative", "on_odd"
+    part = SimpleNamespace(**dict.fromkeys(names, 0) | PARTS[rule.rounding])
     dropped, lowest = 53 - numbers.p, numbers.emin + CARRIER64.bias
     smallest_normal, largest = lowest << HIDDEN_BIT, _bits(numbers.largest)
     unbounded = dropped if lowest > 1 else max(dropped - 1, 0)
@@ -85,27 +86,20 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         found = float(decoded(np.array([code], kind.dtype), kind)[0])
         return _bits(math.copysign(numbers.largest, found) if abs(found) == kind.max else found)
 
-    def tiny(negative: bool) -> int:
-        if rule.tininess is Tininess.BEFORE:
-            return smallest_normal
-        rest, on = (1 << unbounded) - 1, part["on"] ^ part["on_odd"] ^ (part["on_negative"] if negative else 0)
-        more = part["more_even"] + part["more_odd"] + negative * part["more_negative"]
-        return smallest_normal - (((rest >> part["halved"]) + more) & rest & on)
+    def added(width: int, odd: int, negative: int) -> int:
+        return int(values().part_of((1 << width) - 1, odd, negative, part))
 
-    def added(negative: int, odd: int) -> int:
-        rest, on = (1 << dropped) - 1, part["on"] ^ (negative & part["on_negative"]) ^ (odd & part["on_odd"])
-        more = part["more_even"] + (-odd & part["more_odd"]) + (negative & part["more_negative"])
-        return ((rest >> part["halved"]) + more) & rest & on
+    def tiny(negative: int) -> int:
+        return smallest_normal - (0 if rule.tininess is Tininess.BEFORE else added(unbounded, 1, negative))
 
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
     short = 0
-    jam = rule.rounding is Rounding.UP_OR_DOWN
     if numbers.p > 1 and flush_below <= smallest_normal:
         whole = numbers.subnormals and dropped >= 2 and lowest > HIDDEN_BIT + 1 and not flush_below and not rule.ftz
         short = 2 if whole else 1
     return np.array(
         values().Lattice(
-            **part,
+            **vars(part),
             dropped=dropped,
             gap=0 if numbers.subnormals else HIDDEN_BIT - dropped,
             lowest=lowest,
@@ -113,11 +107,11 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             smallest=_bits(math.ldexp(1.0, numbers.emin - (numbers.p - 1 if numbers.subnormals else 0))),
             largest=largest,
             flush_below=flush_below,
-            added=added(0, 0),
-            added_odd=added(0, -1) - added(0, 0),
-            added_negative=added(-1, 0) - added(0, 0),
-            tiny_positive=tiny(False),
-            tiny_negative=tiny(True),
+            added=added(dropped, 0, 0),
+            added_odd=added(dropped, 1, 0) - added(dropped, 0, 0),
+            added_negative=added(dropped, 0, -1) - added(dropped, 0, 0),
+            tiny_positive=tiny(0),
+            tiny_negative=tiny(-1),
             unbounded=unbounded,
             early=-1 if rule.tininess is Tininess.BEFORE else 0,
             ftz=-1 if rule.ftz else 0,
@@ -132,7 +126,7 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             nan_flags=target.nan_flags,
             nan_signals=target.any_nan_signals,
             odd_zeros=0 if kind.signed_zero else -1,
-            jam=-1 if jam else 0,
+            jam=-1 if rule.rounding is Rounding.UP_OR_DOWN else 0,
             short=short,
         ),
         np.int64,
@@ -203,7 +197,8 @@ def rounded_values(
 ) -> tuple[Any, Any]:
     """(numbers of `dtype`, flags) of an array of float64 or float32."""
     if not served(numbers, settings):
-        return _by_codes(x, numbers, settings, dtype, out, flags, stream, position, random_bits)
+        call = {"flags": flags, "stream": stream, "position": position, "random_bits": random_bits}
+        return _by_codes(x, numbers, settings, dtype, out, call)
     check_block("round", position, x.shape)
     draws = settings.rounding.draws
     read = [*([] if out is x and not draws else [x]), *([] if random_bits is None else [np.asarray(random_bits)])]
@@ -227,15 +222,7 @@ def rounded_values(
 
 
 def _by_codes(
-    x: Codes,
-    numbers: NumberSet,
-    settings: Settings,
-    dtype: np.dtype[Any],
-    out: Any,
-    flags: str,
-    stream: int,
-    position: Position | None,
-    random_bits: Any,
+    x: Codes, numbers: NumberSet, settings: Settings, dtype: np.dtype[Any], out: Any, call: dict[str, Any]
 ) -> tuple[Any, Any]:
     """The same by way of codes."""
     fmt = numbers.fmt
@@ -244,22 +231,10 @@ def _by_codes(
             f"projection={settings.projection!r} with sr_method={settings.sr_method!r} is for a softfloat.Format or the name of one, "
             "whose numbers have codes; accepted here: projection='ieee', sr_method='truncate'"
         )
-    if settings.rounding.draws and random_bits is None:
+    if settings.rounding.draws and call["random_bits"] is None:
         check_reach(settings, fmt, settings.random_width)
-    single = x.dtype == np.float32
-    codes, raised = elementwise.run(
-        "convert",
-        [x.view(np.uint32 if single else np.uint64)],
-        ["x"],
-        FLOAT32 if single else FLOAT64,
-        fmt,
-        settings,
-        out=None,
-        flags=flags,
-        random_bits=random_bits,
-        stream=stream,
-        position=position,
-    )
+    source, kind = (np.uint32, FLOAT32) if x.dtype == np.float32 else (np.uint64, FLOAT64)
+    codes, raised = elementwise.run("convert", [x.view(source)], ["x"], kind, fmt, settings, out=None, **call)
     result, _ = outputs(out, "any", x.shape, dtype, [])
     result.flat[...] = decoded(np.asarray(codes), fmt).reshape(-1)
     return result.finish(), raised

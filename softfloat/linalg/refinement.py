@@ -238,17 +238,13 @@ def _solved(factors: LU, scaled: Squeezed, r: SoftArray, fmt: Format) -> SoftArr
 
 def _residual(a: SoftArray, b: SoftArray, x: SoftArray, how: Format | str, name: str) -> SoftArray:
     """b - A x."""
-    fmt = a.format
     if how == "twice":
         return _twice(a, b, x)
-    if how == "exact":
-        steps = Steps(a, name, accumulator=exactly(fmt))
-        return wrapped(steps.added(b.codes[:, None], steps.negated(a.codes), x.codes[:, None])[:, 0], fmt)
-    assert isinstance(how, Format)
-    wide, right, at = (z.astype(how) for z in (a, b, x))
-    steps = Steps(wide, name)
+    fmt, accumulator = (a.format, exactly(a.format)) if how == "exact" else (check_format(how, wide=True), None)
+    wide, right, at = (z.astype(fmt, copy=False) for z in (a, b, x))
+    steps = Steps(wide, name, accumulator=accumulator)
     found = steps.added(right.codes[:, None], steps.negated(wide.codes), at.codes[:, None])
-    return wrapped(found[:, 0], how).astype(fmt)
+    return wrapped(found[:, 0], fmt).astype(a.format, copy=False)
 
 
 def _twice(a: SoftArray, b: SoftArray, x: SoftArray) -> SoftArray:
