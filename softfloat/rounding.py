@@ -336,8 +336,7 @@ def _flipped(
     shape, seed = values.shape, engine.replica_key(settings.seed, 0 if settings.replica_identical else settings.replica)
 
     def draw(beside: int) -> np.ndarray[Any, Any]:
-        found = bits.random_bits(shape, seed=seed, stream=(stream ^ beside), position=position)
-        return np.asarray(found)
+        return np.asarray(bits.random_bits(shape, seed=seed, stream=(stream ^ beside), position=position))
 
     hit = draw(WHETHER) < probability * 2.0**52
     width = np.uint64(numbers.fmt.bits if where == "any" and numbers.fmt else numbers.p - 1)

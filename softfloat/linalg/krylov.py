@@ -8,15 +8,14 @@ from typing import Any
 
 import numpy as np
 
-from softfloat import bits
 from softfloat.arrays.creation import zeros
-from softfloat.arrays.held import evaluated, wrapped
+from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, array
 from softfloat.checks import check_choice, check_count, check_kind, check_real
 from softfloat.engine import Codes
 from softfloat.formats import Format
 from softfloat.linalg.factors import LU
-from softfloat.linalg.steps import Raised, Steps
+from softfloat.linalg.steps import Raised, Steps, check_matrix
 from softfloat.status import Flags
 
 __all__ = ["Solved", "cg", "gmres"]
@@ -59,8 +58,7 @@ def product_with(a: Any, fmt: Format, name: str, argument: str = "A") -> Product
     if callable(a):
         return lambda v: _checked(a(v), v, name, argument)
     matrix = a if isinstance(a, SoftArray) and a.format == fmt else array(a, fmt)
-    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
-        raise ValueError(f"{argument} of {name} must be a square matrix, got shape {matrix.shape}")
+    check_matrix(matrix, name, argument, square=True)
     steps = Steps(matrix, name)
     return lambda v: wrapped(steps.product(matrix.codes, v.codes[:, None])[:, 0], fmt)
 
@@ -87,8 +85,7 @@ def _sparse(a: Any, fmt: Format, name: str) -> Product:
     def times(v: SoftArray) -> SoftArray:
         found = np.zeros(a.shape[0], fmt.dtype)
         for rows, elements, columns in groups:
-            options = {"out_format": fmt}
-            found[rows] = evaluated(name, bits.vecdot, elements, v.codes[columns], fmt, steps.how, **options)
+            found[rows] = steps.dots(elements, v.codes[columns])
         return wrapped(found, fmt)
 
     return times

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.arrays.held import evaluated
 from softfloat.engine import Codes
 from softfloat.linalg.steps import Steps, identity, spread
 
@@ -117,7 +116,7 @@ def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes
         most = 0.0
         for p, q in pairs:
             x, y = g[p], g[q]
-            products = _dots(x, x, steps), _dots(y, y, steps), _dots(x, y, steps)
+            products = steps.dots(x, x), steps.dots(y, y), steps.dots(x, y)
             most = max(most, _turned(p, q, products, (g, v)[: 2 if vectors else 1], steps)[2])
         if not most > close:
             break
@@ -132,12 +131,7 @@ def singular(a: Codes, steps: Steps, vectors: bool) -> tuple[Codes, Codes, Codes
     return np.ascontiguousarray(g[order].T), found[order], v[order]
 
 
-def _dots(x: Codes, y: Codes, steps: Steps) -> Codes:
-    """Of the rows of two matrices."""
-    return np.asarray(evaluated(steps.name, bits.vecdot, x, y, steps.fmt, steps.how, out_format=steps.fmt))
-
-
 def _norms(x: Codes, steps: Steps) -> tuple[Codes, np.ndarray[Any, Any]]:
     """Of the rows of a matrix: codes and values."""
-    found = steps.computed("sqrt", _dots(x, x, steps))
+    found = steps.computed("sqrt", steps.dots(x, x))
     return found, np.asarray(bits.decode(found, steps.fmt))

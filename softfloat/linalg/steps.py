@@ -104,6 +104,10 @@ class Steps:
         x, y = spread(x, c.shape), spread(y, c.shape)
         return self.computed("fma", x, y, c) if self.fused else self.computed("add", c, self.computed("mul", x, y))
 
+    def dots(self, x: Codes, y: Codes) -> Codes:
+        """Dot products of the rows of two matrices."""
+        return np.asarray(evaluated(self.name, bits.vecdot, x, y, self.fmt, self.how, out_format=self.fmt))
+
     def product(self, a: Codes, b: Codes) -> Codes:
         """The product of two matrices."""
         return np.asarray(evaluated(self.name, bits.matmul, a, b, self.fmt, self.how, out_format=self.fmt))
