@@ -30,6 +30,8 @@ Reals = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
 LONGEST, FEW = 256, 1 << 12
 """Numbers that the compiled loop takes at a time, where all have one scale; and those for which laying out blocks is not worth it."""
+LEADING = np.uint64(0xFFF << 52)
+"""What leaves a float64 its power of two; no float32 number is subnormal there."""
 VANISHED = int(Flags.INEXACT | Flags.UNDERFLOW)
 PLAIN: dict[str, Any] = {"rounding": Rounding.NEAREST_EVEN, "overflow": Overflow.INFINITY, "flags": "any"}
 
@@ -116,7 +118,7 @@ def scales_of(amax: Reals, fmt: Format, source: Format, power_of_two: bool, epsi
         scale = single(fmt.max / found)
     scale = np.where(np.isinf(scale), source.max, scale)
     if power_of_two:
-        scale = np.where(scale > 0, np.ldexp(1.0, np.frexp(scale)[1] - 1), scale)
+        scale = np.where(scale > 0, (scale.view(np.uint64) & LEADING).view(np.float64), scale)
     one = found == 0
     if standing == "kernel":
         one = one | ~np.isfinite(found)
