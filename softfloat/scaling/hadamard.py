@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits, engine
+from softfloat.bits.blocks.numbers import INFINITE
 from softfloat.checks import check_kind
 from softfloat.engine import Codes
 from softfloat.environments import Environment
@@ -75,7 +76,8 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
 
 def _rounded(numbers: Numbers, how: Hadamard) -> tuple[Codes | None, int]:
     """(codes, flags) of numbers rounded to the transform's format; without codes where all are finite numbers of bfloat16 already."""
-    if how.format == bfloat16 and not (numbers.view(np.uint32) & BELOW_BFLOAT16).any() and np.isfinite(numbers).all():
+    used = np.bitwise_or.reduce(numbers.view(np.uint32).reshape(-1))
+    if how.format == bfloat16 and not used & BELOW_BFLOAT16 and engine.largest_magnitude(numbers) < INFINITE:
         return None, 0
     codes, flags = bits.convert(numbers.view(np.uint32), float32, how.format, **NEAREST)
     return np.asarray(codes), int(flags)

@@ -27,8 +27,8 @@ from softfloat.engine.programs import check_inputs
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
-from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, DelayedScaling, Operand, Product
-from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes
+from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, CurrentScaling, DelayedScaling, Operand, Product
+from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes, tile_format
 from softfloat.status import Flags
 
 __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
@@ -136,10 +136,7 @@ def quantized(
         return Quantized(numbers, float(magnitudes(numbers, None)), (1.0, 1.0), numbers.size, None, None, seen)
     settings = _settings(operand, environment, seed)
     options: Options = {"environment": settings, "stream": stream, "flags": "each" if count else "any"}
-    if isinstance(how, BlockScaling):
-        codes, flags, amax = _turned(numbers, how, options) if turned else _in_blocks(numbers, how, axis, options)
-        scales = _block_extremes(codes)
-    elif isinstance(how, DelayedScaling):
+    if isinstance(how, DelayedScaling):
         if history is None:
             raise ValueError("history must be an AmaxHistory for an operand with DelayedScaling, got None")
         if history.scaling != how:
@@ -147,7 +144,7 @@ def quantized(
         codes, flags, amax = delayed(numbers, history, options)
         scales = (float(codes.scale), float(codes.scale))
     else:
-        codes, flags, amax = currently_scaled(numbers, how, axis, source, options)
+        codes, flags, amax = (_turned if turned else _upright)(numbers, how, axis, source, options)
         scales = _block_extremes(codes) if isinstance(codes, BlockCodes) else _extremes(codes.scale)
     raised = int(np.bitwise_or.reduce(np.asarray(flags), axis=None))
     counts = [int(np.count_nonzero(flags & int(x))) if count else None for x in (Flags.OVERFLOW, Flags.UNDERFLOW)]
@@ -194,6 +191,13 @@ def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options)
     return codes, flags, magnitudes(numbers, None)
 
 
+def _upright(numbers: Numbers, how: BlockScaling | CurrentScaling, axis: int, source: Format, options: Options) -> Any:
+    """(codes, flags, amax), of numbers as they lie."""
+    if isinstance(how, BlockScaling):
+        return _in_blocks(numbers, how, axis, options)
+    return currently_scaled(numbers, how, axis, source, options)
+
+
 def lies_across(numbers: Numbers, axis: int) -> bool:
     """Whether the axis is the last but one and numbers follow each other along it in memory."""
     return numbers.ndim > 1 and axis in (-2, numbers.ndim - 2) and np.swapaxes(numbers, -1, -2).flags.c_contiguous
@@ -201,16 +205,21 @@ def lies_across(numbers: Numbers, axis: int) -> bool:
 
 def turns(operand: Operand) -> bool:
     """Whether an operand's blocks are found as those of the transposed array are, which random numbers are not."""
-    return isinstance(operand.scaling, BlockScaling) and not operand.rounding.draws
+    how = operand.scaling
+    tiles = isinstance(how, CurrentScaling) and not isinstance(how.per, str)
+    return (tiles or isinstance(how, BlockScaling)) and not operand.rounding.draws
 
 
-def _turned(numbers: Numbers, how: BlockScaling, options: Options) -> Any:
-    """`_in_blocks` along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
-    block = how.block[::-1] if isinstance(how.block, tuple) else how.block
-    codes, flags, amax = _in_blocks(np.swapaxes(numbers, -1, -2), replace(how, block=block), -1, options)
+def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, axis: int, source: Format, options: Options) -> Any:
+    """`_upright` along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
+    name = "block" if isinstance(how, BlockScaling) else "per"
+    size = getattr(how, name)
+    other = replace(how, **{name: size[::-1]}) if isinstance(size, tuple) else how
+    codes, flags, amax = _upright(np.swapaxes(numbers, -1, -2), other, -1, source, options)
     elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
     shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
-    made = BlockCodes.made(elements, scales, codes.format, numbers.ndim - 2, shape, codes.tensor_scale)
+    fmt = codes.format if isinstance(how, BlockScaling) else tile_format(how.format, how.per)
+    made = BlockCodes.made(elements, scales, fmt, numbers.ndim - 2, shape, codes.tensor_scale)
     return made, flags if isinstance(flags, int) else np.swapaxes(flags, -1, -2), amax
 
 

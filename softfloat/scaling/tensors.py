@@ -28,7 +28,7 @@ __all__ = ["AmaxHistory", "ScaledCodes", "encode_scales"]
 
 Reals = np.ndarray[Any, np.dtype[np.float64]]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
-LONGEST, FEW = 256, 1 << 12
+LONGEST, FEW = 256, 1 << 10
 """Numbers that the compiled loop takes at a time, where all have one scale; and those for which laying out blocks is not worth it."""
 LEADING = np.uint64(0xFFF << 52)
 """What leaves a float64 its power of two; no float32 number is subnormal there."""
