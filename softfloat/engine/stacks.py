@@ -63,11 +63,12 @@ class Operand(NamedTuple):
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
         codes = self.codes[part]
         products, down, across = codes.shape
+        apart, of_down, of_across = (step // codes.itemsize for step in codes.strides)
         (k_step, n_step), (length, outputs) = (
-            ((1, across), (across, down)) if self.stands else ((across, 1), (down, across))
+            ((of_across, of_down), (across, down)) if self.stands else ((of_down, of_across), (down, across))
         )
         source = generated.Source(self.reading, codes, self.table, self.tiny, self.of_zeros)
-        return source.read(panels, generated.Lying(0, k_step, n_step, 0, length, outputs, products, down * across))
+        return source.read(panels, generated.Lying(0, k_step, n_step, 0, length, outputs, products, apart))
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -114,7 +115,7 @@ class Scaled(NamedTuple):
 
 def filled_up(x: Codes, axis: int, planned: Program, group: int, fill: float = 0.0) -> Codes:
     """Operands along k in the order of the sum, filled up to whole turns."""
-    x, missing = arranged(x, axis, planned, fill), -planned.length % group
+    x, missing = x if planned.index is None else arranged(x, axis, planned, fill), -planned.length % group
     if not missing:
         return x
     widths = [(0, 0)] * x.ndim
@@ -126,7 +127,8 @@ def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
     for codes, fmt, rule, stands in zip((a, b), planned.formats, planned.reading, (True, False), strict=True):
-        whole = np.ascontiguousarray(codes)
+        in_lines = min(codes.strides) > 0 and codes.itemsize in codes.strides[1:]
+        whole = codes if in_lines else np.ascontiguousarray(codes)
         read = readable(whole, fmt, rule.daz)
         if read is None and way.carrier is np.float64:
             read = "number", decoded(whole, fmt, rule), NO_TABLE

@@ -214,7 +214,9 @@ def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, axis: int, sou
     """`_upright` along the last axis but one, of numbers that follow each other along it: the same of the transposed array."""
     name = "block" if isinstance(how, BlockScaling) else "per"
     size = getattr(how, name)
-    other = replace(how, **{name: size[::-1]}) if isinstance(size, tuple) else how
+    other: Any = how
+    if isinstance(size, tuple):
+        other = replace(other, **{name: size[::-1]})
     codes, flags, amax = _upright(np.swapaxes(numbers, -1, -2), other, -1, source, options)
     elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
     shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
