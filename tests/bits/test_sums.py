@@ -227,6 +227,23 @@ def test_broadcast_operands_go_in_pieces(monkeypatch: pytest.MonkeyPatch) -> Non
     np.testing.assert_array_equal(whole[1], parts[1])
 
 
+@pytest.mark.parametrize("how", [fma("float32"), chunked(32, tensor_core("H100"), "float32")])
+def test_operands_that_lie_in_other_ways(how: Accumulator) -> None:
+    a, b = normal(2, 33, 96), normal(2, 96, 40)
+    expected = bits.matmul(a, b, "float16", how)
+
+    def lying(x: np.ndarray) -> list[np.ndarray]:
+        turned = np.swapaxes(np.ascontiguousarray(np.swapaxes(x, 1, 2)), 1, 2)
+        cut = np.pad(x, ((0, 0), (1, 2), (2, 3)))[:, 1:-2, 2:-3]
+        back = np.ascontiguousarray(x[..., ::-1])[..., ::-1]
+        return [turned, cut, back, np.repeat(x, 2, axis=2)[..., ::2], np.repeat(turned, 2, axis=1)[:, ::2]]
+
+    for first, second in itertools.product(lying(a), lying(b)):
+        found = bits.matmul(first, second, "float16", how)
+        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[1], expected[1])
+
+
 def test_views_and_results_in_place() -> None:
     a, b = normal(30, 40), normal(40, 20)
     expected = bits.matmul(a, b, "float16", fma("float16"))

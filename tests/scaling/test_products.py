@@ -204,6 +204,21 @@ def test_transposed_products_are_the_same(name: str) -> None:
         np.testing.assert_array_equal(flags, same.T)
 
 
+@pytest.mark.parametrize("per", [16, 48, (8, 16), (16, 16)])
+def test_tiles_of_numbers_that_lie_across(per: int | tuple[int, int]) -> None:
+    """Numbers that follow each other along the axis of the sum have the codes, scales and flags of those that do not."""
+    x, operand = drawn((160, 40), 21), Operand(scaling=CurrentScaling(format=E4M3, per=per))
+    for special in (1.0, np.nan, 1e-42):
+        x[3, 5] = special
+        lying, across = (quantized(y, operand, -2, count=True) for y in (x, np.asfortranarray(x)))
+        assert lying.codes.format == across.codes.format
+        assert lying.codes.block_shape == across.codes.block_shape
+        np.testing.assert_array_equal(lying.codes.elements, across.codes.elements)
+        np.testing.assert_array_equal(lying.codes.scales, across.codes.scales)
+        told = [(y.amax, y.scales, y.saturated, y.underflowed, y.flags) for y in (lying, across)]
+        np.testing.assert_equal(*told)
+
+
 def test_random_bits_of_gradients() -> None:
     """Eight of them, at the element's place: each result is that of the oracle with some 8 bits, and they differ."""
     operand = RECIPES["nvfp4"].input_gradient.first
