@@ -32,8 +32,8 @@ DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
     ("tutorials", True): 12,
     ("tutorials", False): 41,
-    ("numerics", True): 54,
-    ("numerics", False): 87,
+    ("numerics", True): 53,
+    ("numerics", False): 86,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""
