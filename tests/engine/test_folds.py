@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import SERVED
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from operands import operands
@@ -221,6 +222,7 @@ def test_a_trap_names_the_step() -> None:
     assert caught.value.index == (2, 1)
 
 
+@SERVED
 def test_a_fold_is_taken_in_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
     taken = []
     kept = folds.fold

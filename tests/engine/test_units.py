@@ -243,6 +243,7 @@ def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.any(largest.astype(np.float32) != largest)
 
 
+@faster.SERVED
 def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a larger one was: the loop is compiled then. The bits are the same."""
     random = np.random.default_rng(5)
