@@ -104,10 +104,9 @@ def run(
     magics = dots().grids(low, high + len(terms).bit_length())
     if site.width:
         return drawn(planned, stacked.reshape(len(terms), -1, shape[-1]), magics, shape, place, random)
-    values = np.empty(stacked.shape[1])
+    values, collected = np.empty(stacked.shape[1]), spared(paired().collected())
 
     def work(unit: int, stop: int) -> int:
-        collected = spared(paired().collected())
         collected.run((stop - unit) * len(stacked), stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
         return 0
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cache, cached_property, lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,7 +14,7 @@ from softfloat.accumulators import Accumulator, Alignment, Stage
 from softfloat.accumulators.accumulator import ALL, COMPENSATIONS
 from softfloat.engine import parameters
 from softfloat.engine.arguments import Codes
-from softfloat.engine.parameters import FEW_PRODUCTS, SPARED_PRODUCTS, Numbers, Spared, dots
+from softfloat.engine.parameters import FEW_PRODUCTS, SPARED_PRODUCTS, Numbers, Spared, dots, spared
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -387,10 +387,9 @@ def choices(planned: Program) -> Any:
     )
 
 
-@cache
 def plain_loop() -> Spared:
     """The loop that serves every program."""
-    return Spared(dots().contraction(), FEW_PRODUCTS, SPARED_PRODUCTS)
+    return spared(dots().contraction(), FEW_PRODUCTS, SPARED_PRODUCTS)
 
 
 SPARING = 8

@@ -11,8 +11,9 @@ from typing import Any
 
 import numpy as np
 import pytest
+from faster import SERVED
 from operands import CUSTOM, operands
-from softfloat.kernels import jit, words
+from softfloat.kernels import words
 from ways import both, served
 
 import softfloat
@@ -250,7 +251,7 @@ for size, how in ((3, {}), (3, drawn), (50, {}), (50, drawn), (50, {}), (50, dra
 """
 
 
-@pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
+@SERVED
 def test_the_first_few_elements_are_done_by_python(tmp_path: Path) -> None:
     """The same bits, by the same source, without the seconds that it takes to compile, whether or not compiled code is kept."""
 
@@ -294,7 +295,7 @@ assert results() == first
 """
 
 
-@pytest.mark.skipif(jit.DISABLED, reason="nothing is compiled")
+@SERVED
 def test_the_first_few_products_of_the_plain_loop_are_done_by_python() -> None:
     """Codes, flags and counts are those that it gives once it is compiled."""
     subprocess.run([sys.executable, "-c", SUMS], check=True)
