@@ -121,6 +121,15 @@ def compiled(function: Callable, **more: bool) -> Callable:
     return found
 
 
+@cache
+def address_of(function: Callable, kinds: tuple, arrays: bool = False) -> int:
+    """Where the machine code of a function for arguments of these types is, which other code calls. It allocates no memory, nor makes `arrays`."""
+    dispatcher: Any = compiled(function, _nrt=arrays, no_cpython_wrapper=True)
+    dispatcher.compile(kinds)
+    made = dispatcher.overloads[kinds]
+    return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+
+
 def referable(function: Callable, *parameters: object) -> Callable:
     """A kernel made for some parameters, under a name in its module that tells it from those made for others.
 

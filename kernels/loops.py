@@ -11,10 +11,13 @@ repeat the last. Flags go to one byte per element, or are OR-ed together and ret
 from functools import cache
 
 import numpy as np
+from numba import types
+from numba.np.numpy_support import from_dtype
 
 from . import arith, jit, projected, rounding, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import cut, float_bits, read_only, scratch
+from .parts import Composed, called
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
 from .rounding import target_of
 from .words import SOME, read_operands, read_words, write_words
@@ -61,20 +64,25 @@ ROUNDERS = {
 WIDE = ("convert_wide", "convert_more")
 
 
+def _kind(operation):
+    """What rounding is to know of an operation: that it has a third operand, may have a number for a result where an operand is a quiet NaN,
+    or rounds to integers.
+    """
+    if operation in ("given", "hypot"):
+        return "forgiving"
+    return "integral" if operation == "round_to_integral" else "third" if OPERATIONS[operation][1] > 2 else ""
+
+
 @cache
-def _element(operation, way, unusual, payloads):
-    """One element: codes in, (code, flags, value before rounding) out."""
+def _operated(operation, drawn):
+    """An operation before it is rounded: codes in, (value, flags, whether operands are numbers, whether one signals) out."""
     operate, arity = OPERATIONS[operation]
+    operate = arith.integral_drawn if drawn and operation == "round_to_integral" else operate
     read = decode_wide if operation in WIDE else decode
-    to_integral = operation == "round_to_integral"
-    if to_integral and way.startswith("drawn"):
-        operate = arith.integral_drawn
     given = operation == "given"
-    forgiving = given or operation == "hypot"
-    round_value = ROUNDERS[way, unusual]
 
     @jit.kernel
-    def element(code_a, code_b, code_c, extra, random, source, target):
+    def operated(code_a, code_b, code_c, extra, random, source, target):
         x = read(code_a, source)
         y = read(code_b, source) if arity > 1 else extra
         z = read(code_c, source) if arity > 2 else random
@@ -85,24 +93,63 @@ def _element(operation, way, unusual, payloads):
             signals = signals | is_signalling(code_b, source)
         if arity > 2:
             signals = signals | is_signalling(code_c, source)
-        if forgiving:
+        return value, raised, number, signals
+
+    return jit.referable(operated, operation, drawn)
+
+
+@cache
+def _ended(way, unusual, kind):
+    """A value rounded: what `_operated` gives in, (code, flags) out. No payload of a NaN survives."""
+    round_value = ROUNDERS[way, unusual]
+
+    @jit.kernel
+    def ended(value, raised, number, signals, random, source, target):
+        if kind == "forgiving":
             value = source.not_a_number if signals else value
         code, rounded = round_value(value, random, target)
-        if payloads:
-            kept, none = raised == target.none, number | (target.propagate == target.none)
-            if forgiving:
-                kept = kept & (value != value)
-            if arity > 2 and target.addend_first != target.none:
-                if not none and (kept or is_signalling(code_c, source)):
-                    code = propagated(code_c, code_a, code_b, source, target)
-            elif not none and kept:
-                code = propagated(code_a, code_b, code_c, source, target)
-        if unusual and to_integral and rounded == target.invalid:
+        if unusual and kind == "integral" and rounded == target.invalid:
             raised = target.none
         invalid = target.invalid if (value != value) & (number | signals) else target.none
         unordered = target.none if number else target.any_nan_signals
-        raised = cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
-        return code, raised, value
+        return code, cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
+
+    return jit.referable(ended, way, unusual, kind)
+
+
+@cache
+def _carried(kind):
+    """The code of a result, of a target whose policy lets payloads survive."""
+
+    @jit.kernel
+    def carried(code, code_a, code_b, code_c, value, raised, number, signals, source, target):
+        kept = raised == target.none
+        if kind == "forgiving":
+            kept = kept & ((value != value) | signals)
+        if kind == "third" and target.addend_first != target.none:
+            if not number and (kept or is_signalling(code_c, source)):
+                code = propagated(code_c, code_a, code_b, source, target)
+        elif not number and kept:
+            code = propagated(code_a, code_b, code_c, source, target)
+        return code
+
+    return jit.referable(carried, kind)
+
+
+@cache
+def _element(operation, way, unusual, payloads):
+    """One element: codes in, (code, flags, value before rounding) out."""
+    kind = _kind(operation)
+    operated, ended = _operated(operation, way.startswith("drawn")), _ended(way, unusual, kind)
+    carried = _carried(kind)
+
+    @jit.kernel
+    def element(code_a, code_b, code_c, extra, random, source, target):
+        value, raised, number, signals = operated(code_a, code_b, code_c, extra, random, source, target)
+        code, flags = ended(value, raised, number, signals, random, source, target)
+        if payloads and target.propagate != target.none:
+            code = carried(code, code_a, code_b, code_c, value, raised, number, signals, source, target)
+        return code, flags, value
 
     return jit.referable(element, operation, way, unusual, payloads)
 
@@ -128,115 +175,180 @@ def _settled(operation):
     return jit.referable(settled, operation)
 
 
-@jit.kernel
-def _one_for_all(extra, i):
-    return extra
-
-
-@jit.kernel
-def _one_each(extra, i):
-    return extra[i]
+NUMBER, SIGNALS, FLAGS = 256, 512, 255
+"""What a row of values knows of each: whether its operands are numbers, whether one signals, and flags of the operation."""
 
 
 @cache
-def elementwise(operation, way, unusual):
-    """The loop of one operation under a deterministic mode. Under "nearest" no payload of a NaN survives.
+def _operating(operation, drawn):
+    """row(x, y, z, extra, random, values, states, integers, floats) -> 0: an operation before it is rounded. `extra` is one number for all, or has
+    one for each (given).
+    """
+    operated, given = _operated(operation, drawn), operation == "given"
+
+    def operating_row(x, y, z, extra, random, values, states, integers, floats):
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        for i in range(x.size):
+            own, uniform = extra[i if given else 0], random[i] if drawn else target.zero
+            values[i], raised, number, signals = operated(x[i], y[i], z[i], own, uniform, source, target)
+            states[i] = raised | (NUMBER if number else 0) | (SIGNALS if signals else 0)
+        return 0
+
+    return operating_row
+
+
+@cache
+def _settling(operation):
+    """row(x, y, z, extra, more, random, unknown, integers, floats) -> 0: random numbers that round values as those given round exact values."""
+    settled, lacking = _settled(operation), operation in ("convert_more", "given")
+    given = operation == "given"
+
+    def settling_row(x, y, z, extra, more, random, unknown, integers, floats):
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        for i in range(x.size):
+            lacks = more[i] if lacking else 0.0
+            random[i], hides = settled(x[i], y[i], z[i], extra[i if given else 0], lacks, random[i], source, target)
+            if lacking:
+                unknown[i] = hides
+        return 0
+
+    return settling_row
+
+
+@cache
+def _ending(way, unusual, kind):
+    """row(x, y, z, values, states, random, codes, flags, integers, floats) -> flags OR-ed together, and 256 if one rounding is open: values
+    rounded.
+
+    Flags are gone through again, as that takes less than to OR them on the way.
+    """
+    ended, carried, drawn = _ended(way, unusual, kind), _carried(kind), way.startswith("drawn")
+    undecided = projected.undecided_by_method if way == "drawn projected" else rounding.undecided
+
+    def ending_row(x, y, z, values, states, random, codes, flags, integers, floats):
+        source, target = source_of(integers, floats), target_of(integers, floats)
+        seen, hangs = 0, False
+        for i in range(x.size):
+            raised, number, signals = read_state(states[i], target)
+            uniform = random[i] if drawn else target.zero
+            codes[i], flags[i] = ended(values[i], raised, number, signals, uniform, source, target)
+            if drawn:
+                hangs |= undecided(values[i], uniform, target)
+        for i in range(x.size):
+            seen |= flags[i]
+        if target.propagate != target.none:
+            for i in range(x.size):
+                state = read_state(states[i], target)
+                codes[i] = carried(codes[i], x[i], y[i], z[i], values[i], *state, source, target)
+        return np.int64(seen) | (256 if hangs else 0)
+
+    return ending_row
+
+
+@jit.kernel
+def read_state(state, target):
+    """(flags, whether operands are numbers, whether one signals)."""
+    return cut(state & FLAGS, target.none), state & NUMBER != 0, state & SIGNALS != 0
+
+
+@cache
+def _kinds(word):
+    """Types of what rows take, by name, of the carrier with these words."""
+    words, bytes_ = types.Array(from_dtype(word), 1, "C"), types.Array(types.uint8, 1, "C")
+    reals, doubles = (
+        types.Array(types.float32 if word == np.int32 else types.float64, 1, "C"),
+        types.Array(types.float64, 1, "C"),
+    )
+    truths = types.Array(types.boolean, 1, "C")
+    found = dict.fromkeys(("x", "y", "z", "states", "codes", "integers"), words)
+    found |= dict.fromkeys(("extra", "random", "values", "floats"), reals)
+    return found | {"more": doubles, "unknown": truths, "flags": bytes_}
+
+
+@cache
+def elementwise(operation, way, unusual, word):
+    """The loop of one operation under a deterministic mode, of a carrier with such words.
 
     loop(a, b, c, codes, flags, read, made, extra, integers, floats) -> flags OR-ed together, of which each element has its own where there is
-    room for them. They are gone through again some at a time, as that takes less than to OR them on the way. Codes are bytes, `read` for
-    each of the operands' and `made` for each of the results'. `extra` is a number for the operation (round_to_integral: 1 to raise INEXACT),
-    or an array with one for each element (given).
+    room for them. Codes are bytes, `read` for each of the operands' and `made` for each of the results'. `extra` has one number for the operation
+    (round_to_integral: 1 to raise INEXACT), or one for each element (given).
     """
-    element, arity = _element(operation, way, unusual, way != "nearest"), OPERATIONS[operation][1]
-    extra_at = _one_each if operation == "given" else _one_for_all
+    rows = _operating(operation, False), _ending(way, unusual, _kind(operation))
+    return Composed(_elementwise(), rows, _kinds(word), OPERATIONS[operation][1])
 
-    def elementwise_loop(a, b, c, codes, flags, read, made, extra, integers, floats):
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        word = integers.dtype
+
+@jit.once
+def _elementwise():
+    def elementwise_loop(rows, a, b, c, codes, flags, read, made, extra, integers, floats):
+        (operate, end, arity), word, real = jit.fixed_tuple(rows, 3), integers.dtype, floats.dtype
         words, results = (scratch(SOME, word), scratch(SOME, word), scratch(SOME, word)), scratch(SOME, word)
-        room, size, seen = scratch(SOME, np.uint8), codes.size // made, 0
+        values, states, room = scratch(SOME, real), scratch(SOME, word), scratch(SOME, np.uint8)
+        size, seen = codes.size // made, 0
         for first in range(0, size, SOME):
             count = min(SOME, size - first)
             x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
             told = flags[first : first + count] if flags.size else room[:count]
-            for i in range(count):
-                results[i], told[i], _ = element(
-                    x[i], y[i], z[i], extra_at(extra, first + i), target.zero, source, target
-                )
-            write_words(codes, results[:count], made, first)
-            for i in range(count):
-                seen |= told[i]
+            own, found = extra if extra.size == 1 else extra[first : first + count], results[:count]
+            called(operate, (x, y, z, own, values, values, states, integers, floats))
+            seen |= called(end, (x, y, z, values, states, values, found, told, integers, floats))
+            write_words(codes, found, made, first)
         return seen
 
     return jit.compiled(elementwise_loop)
 
 
-@cache
-def _drawn_pass(operation, unusual, by_rule):
-    """What the loop of one operation does under stochastic rounding."""
-    element = _element(operation, "drawn projected" if by_rule else "drawn", unusual, True)
-    extra_at = _one_each if operation == "given" else _one_for_all
-    undecided = projected.undecided_by_method if by_rule else rounding.undecided
-    at_once = operation == "round_to_integral"
-    settled = _settled(operation)
-    lacking = operation in ("convert_more", "given")
-    arity = OPERATIONS[operation][1]
-
-    @jit.row
-    def drawn_pass(
-        a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width
-    ):
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        words = scratch(TILE, np.int64), scratch(TILE, np.int64), scratch(TILE, np.int64)
-        results, half_words = scratch(TILE, np.int64), scratch(TILE, np.uint16)
-        uniforms, room = scratch(TILE, np.float64), scratch(TILE, np.uint8)
-        size, seen = codes.size // made, 0
-        for first in range(0, size, TILE):
-            count = min(TILE, size - first)
-            x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
-            tile = (start + first) // TILE
-            if handed.size:
-                for i in range(count):
-                    uniforms[i] = unit_fraction(handed[first + i], width)
-            else:
-                fill_high(tile, half_words, uniforms, key, stream)
+@jit.row
+def drawn_pass(
+    rows, a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width,
+):  # fmt: skip
+    """What the loop of an operation does under stochastic rounding."""
+    words = scratch(SOME, np.int64), scratch(SOME, np.int64), scratch(SOME, np.int64)
+    results, half_words, room = scratch(SOME, np.int64), scratch(TILE, np.uint16), scratch(SOME, np.uint8)
+    uniforms, values, states = scratch(SOME, np.float64), scratch(SOME, np.float64), scratch(SOME, np.int64)
+    size, seen, (operate, settle, end, arity, at_once) = codes.size // made, 0, jit.fixed_tuple(rows, 5)
+    for first in range(0, size, SOME):
+        count = min(SOME, size - first)
+        last = first + count
+        x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
+        if handed.size:
+            for i in range(count):
+                uniforms[i] = unit_fraction(handed[first + i], width)
+        else:
+            for done in range(0, count, TILE):
+                tile, some = (start + first + done) // TILE, uniforms[done : done + TILE]
+                fill_high(tile, half_words, some, key, stream)
                 if width < 16:
-                    keep_bits(uniforms, width)
+                    keep_bits(some, width)
                 if at_once and width > 16:
-                    add_low(tile, uniforms, key, stream)
-                    keep_bits(uniforms, width)
-            own = flags[first : first + count] if flags.size else room[:count]
-            for attempt in range(2):
-                hangs = False
+                    add_low(tile, some, key, stream)
+                    keep_bits(some, width)
+        told, found = flags[first:last] if flags.size else room[:count], results[:count]
+        own, lacks, hidden = extra if extra.size == 1 else extra[first:last], more[first:last], unknown[first:last]
+        called(operate, (x, y, z, own, uniforms, values, states, integers, floats))
+        raised = called(end, (x, y, z, values, states, uniforms, found, told, integers, floats))
+        if raised > FLAGS and not at_once:
+            if not handed.size and width > 16:
+                for done in range(0, count, TILE):
+                    some = uniforms[done : done + TILE]
+                    add_low((start + first + done) // TILE, some, key, stream)
+                    keep_bits(some, width)
+            called(settle, (x, y, z, own, lacks, uniforms, hidden, integers, floats))
+            raised = called(end, (x, y, z, values, states, uniforms, found, told, integers, floats))
+            if more.size:
+                raised = 0
                 for i in range(count):
-                    at = first + i
-                    results[i], raised, value = element(
-                        x[i], y[i], z[i], extra_at(extra, at), uniforms[i], source, target
-                    )
-                    hangs |= undecided(value, uniforms[i], target)
-                    if lacking and unknown[at]:
-                        raised = 0
-                    own[i] = raised
-                if not hangs or attempt == 1 or at_once:
-                    break
-                if not handed.size and width > 16:
-                    add_low(tile, uniforms, key, stream)
-                    keep_bits(uniforms, width)
-                for i in range(count):
-                    at = first + i
-                    lacks = more[at] if lacking else 0.0
-                    uniforms[i], open_still = settled(
-                        x[i], y[i], z[i], extra_at(extra, at), lacks, uniforms[i], source, target
-                    )
-                    if lacking:
-                        unknown[at] = open_still
-            write_words(codes, results[:count], made, first)
-            if not flags.size:
-                for i in range(count):
-                    seen |= own[i]
-        return seen
+                    told[i] = 0 if hidden[i] else told[i]
+                    raised |= np.int64(told[i])
+        write_words(codes, found, made, first)
+        seen |= raised & FLAGS
+    return seen
 
-    return jit.referable(drawn_pass, operation, unusual, by_rule)
+
+def _drawing(loop, operation, unusual, by_rule):
+    operate = _operating(operation, operation == "round_to_integral")
+    end = _ending("drawn projected" if by_rule else "drawn", unusual, _kind(operation))
+    rows, arity = (operate, _settling(operation), end), OPERATIONS[operation][1]
+    return Composed(loop, rows, _kinds(np.int64), arity, operation == "round_to_integral")
 
 
 @cache
@@ -244,22 +356,26 @@ def elementwise_drawn(operation, unusual, by_rule=False):
     """The loop of one operation under stochastic rounding.
 
     loop(a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed
-    together, 0 where each element has its own: `flags` has room for them, or is empty. Codes are bytes, as `elementwise` takes them, and
+    together, of which each element has its own where there is room for them. Codes are bytes, as `elementwise` takes them, and
     may be those of an operand. `handed` holds `width` random bits per element, or is empty:
-    then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; a tile in which
+    then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; where
     one rounding hangs on the rest, or on what a sticky bit hides, is done again with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
     on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.
     """
-    drawn_pass = _drawn_pass(operation, unusual, by_rule)
+    return _drawing(_elementwise_drawn(), operation, unusual, by_rule)
 
+
+@jit.once
+def _elementwise_drawn():
     def elementwise_drawn_loop(
-        a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width
-    ):
+        rows, a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width,
+    ):  # fmt: skip
         return drawn_pass(
-            a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width
-        )
+            rows, a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed,
+            width,
+        )  # fmt: skip
 
     return jit.compiled(elementwise_drawn_loop)
 
@@ -555,10 +671,13 @@ def folding_drawn(operation, unusual, by_rule):
     Rows of `values` and of `codes`, as bytes, `size` for each code, are of so many columns. A step draws what an elementwise call draws in
     its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    drawn_pass = _drawn_pass(operation, unusual, by_rule)
+    return _drawing(_folding_drawn(), operation, unusual, by_rule)
 
+
+@jit.once
+def _folding_drawn():
     def folding_drawn_loop(
-        start, stop, columns, values, codes, flags, size, streams, extra, integers, floats, key, width
+        rows, start, stop, columns, values, codes, flags, size, streams, extra, integers, floats, key, width
     ):
         more, known, handed = np.empty(0, np.float64), np.empty(0, np.bool_), np.empty(0, np.uint64)
         raised, length = np.empty(stop - start, np.uint8), (stop - start) * size
@@ -568,8 +687,8 @@ def folding_drawn(operation, unusual, by_rule):
             row, out = values[at : at + length], codes[place : place + length]
             before = read_only(codes[place - keeps : place - keeps + length])
             drawn_pass(
-                before, row, row, out, raised, size, size, extra, more, known, integers, floats, key, streams[k - 1], start,
-                handed, width,
+                rows, before, row, row, out, raised, size, size, extra, more, known, integers, floats, key,
+                streams[k - 1], start, handed, width,
             )  # fmt: skip
             for i in range(raised.size):
                 flags[start + i] |= raised[i]

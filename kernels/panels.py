@@ -11,8 +11,18 @@ import numpy as np
 from . import jit
 from .carrier import source_of
 from .jit import kernel
-from .loops import _element, _one_each, _one_for_all
+from .loops import _element
 from .rounding import target_of
+
+
+@kernel
+def _one_for_all(codes, i):
+    return codes
+
+
+@kernel
+def _one_each(codes, i):
+    return codes[i]
 
 
 @kernel

@@ -3,6 +3,7 @@
 import hashlib
 import inspect
 import threading
+from functools import cached_property, partial
 from types import FunctionType
 from typing import Any
 
@@ -14,7 +15,7 @@ from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_getattr_generic, models, register_model
 from numba.np import arrayobj, numpy_support
 
-from .jit import DISABLED, compiled, lowered, row
+from .jit import DISABLED, address_of, lowered, row
 
 
 def block_of(array, first, rows, width):
@@ -138,12 +139,59 @@ def referring(kind):
     return referred_to
 
 
+def _call(context, builder, returned, kinds, address, arguments):
+    """What Numba's code at an address returns, of arguments of these types."""
+    convention = context.call_conv
+    kind = convention.get_function_type(returned, kinds)
+    callee, result = builder.inttoptr(address, kind.as_pointer()), cgutils.alloca_once(builder, kind.args[0].pointee)
+    raised, given = convention._get_excinfo_argument(builder.function), convention._get_arg_packer(kinds)
+    code = builder.call(callee, [result, raised, *given.as_arguments(builder, arguments)])
+    with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, code)):
+        builder.ret(code)
+    return builder.load(result)
+
+
+def called(row, arguments):
+    """What a row of a `Composed` loop returns, an integer."""
+    return row(*arguments)
+
+
+@lowered(called)
+def _called(context, row, arguments):
+    def codegen(context, builder, signature, given):
+        operands = cgutils.unpack_tuple(builder, given[1])
+        return _call(context, builder, types.int64, list(arguments), given[0], operands)
+
+    return types.int64(row, arguments), codegen
+
+
+class Composed:
+    """A loop and the rows that it calls: its first argument has where they are, and what else is `known`. They are compiled when it first runs.
+
+    `kinds` has the types of rows' arguments by name. A row is compiled once for all loops. It allocates nothing.
+    """
+
+    def __init__(self, loop, rows, kinds, *known):
+        self._loop, self._rows, self._kinds, self._known = loop, rows, kinds, known
+        self.by_python = partial(getattr(loop, "by_python", loop), (*rows, *known))
+        self.overloads = DISABLED
+
+    @cached_property
+    def compiled(self):
+        """The loop, once rows are compiled."""
+        if DISABLED:
+            return self.by_python
+        kinds = [tuple(self._kinds[name] for name in inspect.signature(row).parameters) for row in self._rows]
+        found = partial(self._loop, np.array([*map(address_of, self._rows, kinds), *self._known]))
+        self.overloads = True
+        return found
+
+
 class Absent(Exception):
     """A loop called a part, of this number, that is not compiled yet."""
 
 
 _PARTS: list[Any] = []
-_MADE: dict[int, Any] = {}
 LINKS = np.zeros(64, np.int64)
 """Addresses of parts, by their number; 0 of those that no loop has called. Their own is `links`."""
 links = LINKS.ctypes.data
@@ -186,20 +234,12 @@ def apart(kinds):
             return codegen
 
         def codegen(context, builder, signature, arguments):
-            convention, kept = context.call_conv, _field(context, builder, known[-1], arguments[-1], "links")
+            kept = _field(context, builder, known[-1], arguments[-1], "links")
             links = builder.inttoptr(kept, ir.IntType(64).as_pointer())
             address = builder.load(builder.gep(links, [context.get_constant(types.intp, number)]))
             with cgutils.if_unlikely(builder, cgutils.is_null(builder, address)):
-                convention.return_user_exc(builder, Absent, (number,))
-            kind = convention.get_function_type(types.none, known)
-            callee, nothing = (
-                builder.inttoptr(address, kind.as_pointer()),
-                cgutils.alloca_once(builder, kind.args[0].pointee),
-            )
-            raised, given = convention._get_excinfo_argument(builder.function), convention._get_arg_packer(known)
-            code = builder.call(callee, [nothing, raised, *given.as_arguments(builder, arguments)])
-            with cgutils.if_unlikely(builder, cgutils.is_not_null(builder, code)):
-                builder.ret(code)
+                context.call_conv.return_user_exc(builder, Absent, (number,))
+            _call(context, builder, types.none, known, address, arguments)
             return context.get_dummy_value()
 
         return function
@@ -228,7 +268,4 @@ def _link(number):
         if LINKS[number]:
             return
         function, known = _PARTS[number]
-        part: Any = compiled(function, _nrt=False, no_cpython_wrapper=True)
-        part.compile(tuple(known))
-        _MADE[number] = made = part.overloads[tuple(known)]
-        LINKS[number] = made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+        LINKS[number] = address_of(function, tuple(known))

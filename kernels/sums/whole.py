@@ -1,7 +1,5 @@
 """Roundings of one output by the plain functions, for generated code: compiled by Numba once, called by address."""
 
-from functools import cache
-
 import numpy as np
 from numba import carray, types
 
@@ -110,12 +108,7 @@ FUNCTIONS = {
 }
 
 
-@cache
 def address(name):
     """Where the machine code of one of these functions is. It takes, before its arguments, where its result
     goes, and where what is raised would; nothing is."""
-    function, arguments = FUNCTIONS[name]
-    dispatcher = jit.compiled(function)
-    dispatcher.compile(arguments)
-    made = dispatcher.overloads[arguments]
-    return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    return jit.address_of(*FUNCTIONS[name], arrays=True)

@@ -235,11 +235,11 @@ def _plain_loop(job: Job) -> Callable[..., int]:
         if job.rule.projection != "ieee":
             raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
         return by_bytes(wide().elementwise(job.operation), float(job.extra), *known)
-    reading = job.reading(carrier)
+    reading, extra = job.reading(carrier), np.array([job.extra], known[1].dtype)
     if job.rule.rounding.draws:
-        return drawing(job, reading, job.extra, NOTHING_MORE, ALL_KNOWN, *known)
-    loop = loops().elementwise(reading, way_of(job.rule, unusual), unusual)
-    return by_bytes(loop, known[1].dtype.type(job.extra), *known)
+        return drawing(job, reading, extra, NOTHING_MORE, ALL_KNOWN, *known)
+    loop = loops().elementwise(reading, way_of(job.rule, unusual), unusual, known[0].dtype)
+    return by_bytes(loop, extra, *known)
 
 
 def _addressed(job: Job) -> bool:
@@ -272,10 +272,11 @@ def drawn_more(more: Codes) -> Callable[[Job], Work]:
         assert job.drawn is not None
         loop, known, drawn = drawing(job, "convert_more"), numbers(job.source, job.fmt, job.rule, CARRIER64), job.drawn
         (a, b, c), lacking, unknown = job.operands_for(), flattened(more), np.zeros(more.size, np.bool_)
+        extra = np.array([job.extra])
 
         def work(start: int, stop: int) -> int:
             span = slice(start, stop)
-            lacks = job.extra, lacking[span], unknown[span]
+            lacks = extra, lacking[span], unknown[span]
             parts = a[span], b[span], c[span], job.codes[span], job.raises[span]
             return loop(*parts, *lacks, *known, *drawn.address(start, stop))
 

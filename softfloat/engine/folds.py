@@ -82,7 +82,13 @@ def fold(
     rule = rule_for(settings, fmt, False, drawn.width)
     run = spared(loops().folding_drawn(operation, is_unusual(fmt.spec), not rule.restated)).run
     taken = np.arange(streams.start, streams.stop, dtype=np.uint64) if isinstance(streams, range) else streams
-    known = np.array(taken, np.uint64), 0.0, *numbers(fmt.spec, fmt.spec, rule, CARRIER64), drawn.key, drawn.width
+    known = (
+        np.array(taken, np.uint64),
+        np.zeros(1),
+        *numbers(fmt.spec, fmt.spec, rule, CARRIER64),
+        drawn.key,
+        drawn.width,
+    )
     (length, columns), rows = values.shape, (flattened(values).view(np.uint8), steps.reshape(-1).view(np.uint8))
 
     def work(start: int, stop: int) -> int:

@@ -62,6 +62,7 @@ class Spared:
 
     def __init__(self, loop: Any, few: int = FEW, spared: int = SPARED) -> None:
         self._loop, self._few, self._left = loop, few, spared if hasattr(loop, "by_python") else 0
+        self._compiled: Any = None
 
     def is_there(self, size: int) -> bool:
         """Whether so many elements need nothing to be compiled."""
@@ -71,7 +72,11 @@ class Spared:
         """What runs so many elements; what has had many is compiled, and so is it for many."""
         if self._left:
             self._left = self._left - size if size <= min(self._few, self._left) else 0
-        return self._loop.by_python if self._left else self._loop
+        if self._left:
+            return self._loop.by_python
+        if self._compiled is None:
+            self._compiled = getattr(self._loop, "compiled", self._loop)
+        return self._compiled
 
     def run(self, size: int, *arguments: Any) -> int:
         """What it returns for so many elements."""

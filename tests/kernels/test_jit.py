@@ -277,11 +277,11 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import dots, fast, loops, paired, tiles
+from softfloat.kernels import dots, fast, jit, loops, paired, tiles
 
+rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn", True, "integral")
 made = [
-    loops.elementwise("add", "nearest", False),
-    loops.elementwise_drawn("round_to_integral", True),
+    *map(jit.compiled, rows), loops._elementwise(), loops._elementwise_drawn(), loops._folding_drawn(),
     loops.decoding(), loops.settling(), loops.gathering(True), loops.comparison("lt"),
     loops.extremum(True, False), loops.to_integer(True), loops.drawing(), loops.generating(),
     fast.half_folding("add"),
@@ -322,4 +322,4 @@ def test_compiled_code_is_found_again(tmp_path: Path) -> None:
         for seed in ("1", "2")
     ]
     assert printed[0] == printed[1]
-    assert len(set(printed[0])) == len(printed[0]) == 15
+    assert len(set(printed[0])) == len(printed[0]) == 19

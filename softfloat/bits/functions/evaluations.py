@@ -87,8 +87,8 @@ def prepared(name: str, operands: int, fmt: Format, settings: Settings) -> Evalu
         return None
     rule = engine.rule_for(settings, fmt, False)
     unusual = engine.is_unusual(fmt.spec)
-    loop = by_bytes(engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual))
     known = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
+    loop = by_bytes(engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual, known[0].dtype))
     ordinary = engine.flattened(np.array([fmt.max_code], fmt.dtype))
     places, limit = _Places(fmt.dtype), 1 << fmt.bits
     function, value_of = EVALUATED[name], _decoder(fmt, rule)

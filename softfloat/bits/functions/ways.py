@@ -60,7 +60,7 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     a, b, c = job.operands_for()
     codes, raises = job.codes, job.raises
     way = engine.way_of(job.rule, unusual)
-    loop = by_bytes(engine.loops().elementwise("given", way, unusual))
+    loop = by_bytes(engine.loops().elementwise("given", way, unusual, known[0].dtype))
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
