@@ -192,17 +192,17 @@ def multiplied(length, kind):
 
 @cache
 def given(length, kind):
-    """loop(numbers, codes, scales, left, flags, places, multipliers, integers, floats) -> flags OR-ed, of what blocks are multiplied by, or all.
+    """loop(numbers, codes, scales, left, flags, places, multiplier, integers, floats) -> flags OR-ed, of what all blocks are multiplied by.
 
-    Blocks are left that are not finite, or whose factor could make more than a tiny element of a subnormal float32.
+    Blocks are left that are not finite, or where the factor could make more than a tiny element of a subnormal float32.
     """
     largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
-    def given_loop(numbers, codes, scales, left, flags, places, multipliers, integers, floats):
+    def given_loop(numbers, codes, scales, left, flags, places, multiplier, integers, floats):
         limits, raised = limits_of(integers, floats), np.zeros(length, np.uint8)
         for block in range(places[0], places[1]):
             first = place_of(block, places, length)
-            largest, multiplier = largest_in(numbers, first, places), multipliers[block if multipliers.size > 1 else 0]
+            largest = largest_in(numbers, first, places)
             product = bits_float(largest, ZERO) * multiplier
             if (largest < INFINITE_BITS) & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE):
                 multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits)
@@ -211,6 +211,32 @@ def given(length, kind):
         return any_of(raised)
 
     return jit.compiled(given_loop)
+
+
+@cache
+def inverses(length, kind):
+    """loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats) -> flags OR-ed, of scales whose inverses multiply.
+
+    `reals`: an inverse is the first number / amax, which is at least the second. `kept`: of the inverse's bits. It is 1 where amax is 0.
+    """
+    largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
+
+    def inverses_loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats):
+        limits, raised = limits_of(integers, floats), np.zeros(length, np.uint8)
+        for block in range(places[0], places[1]):
+            first = place_of(block, places, length)
+            largest = largest_in(numbers, first, places)
+            amax = max(bits_float(largest, ZERO), reals[1])
+            bits = cut(float_bits(reals[0] / amax if amax > ZERO else ONE) & kept, NONE)
+            multiplier = bits_float(bits, ZERO)
+            if (largest < INFINITE_BITS) & (bits >= NORMAL_BITS) & (multiplier < LARGEST_MULTIPLIER):
+                scales[block] = ONE / multiplier
+                multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits)
+            else:
+                left[block] = 1
+        return any_of(raised)
+
+    return jit.compiled(inverses_loop)
 
 
 @cache

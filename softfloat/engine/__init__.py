@@ -58,6 +58,7 @@ from softfloat.engine.problems import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.quantization import (
     Places,
+    InverseScales,
     PowerScales,
     Quantized,
     TableScales,
@@ -86,6 +87,7 @@ __all__ = [
     "Numbers",
     "Options",
     "Places",
+    "InverseScales",
     "PowerScales",
     "Problem",
     "Progress",

@@ -87,6 +87,23 @@ class TableScales:
     multipliers: Codes
 
 
+@dataclass(frozen=True)
+class InverseScales:
+    """Scales in float32 whose inverses, which elements are multiplied by, are largest / amax; 1 where that is zero.
+
+    Attributes
+    ----------
+    largest, least : float
+        The largest element, and the least amax.
+    power_of_two : bool
+        Whether inverses are rounded down to powers of two.
+    """
+
+    largest: float
+    least: float
+    power_of_two: bool
+
+
 @dataclass(frozen=True, eq=False)
 class Quantized:
     """What a loop made of the blocks that it did not leave: codes and flags block by block, and the marks of those it left."""
@@ -189,19 +206,21 @@ def quantized(
     places: tuple[Places, ...],
     element: Format | Fixed,
     settings: Settings,
-    scales: PowerScales | TableScales | Codes,
+    scales: PowerScales | TableScales | InverseScales | Codes,
     kind: str,
 ) -> Quantized:
     """float32 numbers as codes of elements, where each number is; `kind` is one of `kernels.quantization.KINDS`.
 
-    In place of scales there may be what each block is multiplied by, or all are. Of several places, those of the blocks of a row after each other.
+    In place of scales there may be what all blocks are multiplied by. Of several places, those of the blocks of a row after each other.
 
     Of kind "scaled", `codes` are the bits of scaled numbers. Codes of elements of fixed point are signs and magnitudes.
     """
     flat = flattened(numbers).view(np.int32)
     codes = np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8)
     flags, seen = np.empty(flat.size if kind == "each" else 0, np.uint8), 0
-    kind_of_scales = scales.scale.dtype if isinstance(scales, TableScales) else np.dtype(np.uint8)
+    kind_of_scales = np.dtype(np.float32 if isinstance(scales, InverseScales) else np.uint8)
+    if isinstance(scales, TableScales):
+        kind_of_scales = scales.scale.dtype
     of_elements = element_numbers(FLOAT8_E4M3, SATURATING) if kind == "scaled" else element_numbers(element, settings)
     known: tuple[Any, ...]
     if isinstance(scales, PowerScales):
@@ -210,8 +229,11 @@ def quantized(
         least = int(np.float32(scales.minimum).view(np.int32))
         integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
         known = np.array(integers, np.int32), np.float32(scales.reciprocal)
+    elif isinstance(scales, InverseScales):
+        make, kept = quantization().inverses, -(1 << 23) if scales.power_of_two else -1
+        known = np.array([scales.largest, scales.least], np.float32), np.int32(kept)
     elif not isinstance(scales, TableScales):
-        make, known = quantization().given, (flattened(scales),)
+        make, known = quantization().given, (flattened(scales)[0],)
     else:
         make = quantization().tables
         reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)

@@ -14,6 +14,7 @@ from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.lib.stride_tricks import as_strided
 
 from softfloat.bits import BlockCodes
 from softfloat.bits.sums import convolutions
@@ -22,7 +23,7 @@ from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
 from softfloat.scaling.hadamard import rounded_before
 from softfloat.scaling.products import Quantized, quantized, turns
-from softfloat.scaling.recipes import BlockScaling, DelayedScaling, Operand
+from softfloat.scaling.recipes import AXIS, BlockScaling, CurrentScaling, DelayedScaling, Operand
 from softfloat.scaling.tensors import ScaledCodes, tile_format
 
 __all__ = ["Matrices", "Windowed", "convolution_matrices", "input_gradient_matrices", "weight_gradient_matrices"]
@@ -67,33 +68,59 @@ class Windowed:
         """Axes of the matrix."""
         return len(self.shape)
 
-    def matrix(self, images: np.ndarray[Any, Any] | None = None, across: bool = False) -> Any:
-        """Windows laid out, of these images or of others; `across`: numbers follow each other from window to window in memory."""
+    def matrix(self, images: np.ndarray[Any, Any] | None = None) -> Any:
+        """Windows laid out, of these images or of others."""
         given = self.images if images is None else images
-        if across:
-            given = np.moveaxis(np.ascontiguousarray(np.moveaxis(given, (3, 4), (0, 1))), (0, 1), (3, 4))
         found = windows_of(given, self.windows, max(given.shape[-1], 1))
-        rows, columns = self.shape[-2], math.prod(found.shape[4:])
-        if not across:
-            return np.ascontiguousarray(found).reshape(*self.shape[:-2], rows, columns)
-        laid_out = np.ascontiguousarray(found.transpose(0, 4, 5, 6, 7, 1, 2, 3))
-        return np.swapaxes(laid_out.reshape(*self.shape[:-2], columns, rows), -1, -2)
+        return np.ascontiguousarray(found).reshape(*self.shape[:-1], math.prod(found.shape[4:]))
+
+    def across(self) -> Any:
+        """The same of windows a row high, one for each row of the images; numbers follow each other from window to window in memory."""
+        where = self.windows
+        (_, width), (_, count), (_, stride), (_, dilation) = where.kernel, where.counts, where.stride, where.dilation
+        flat = where._replace(
+            kernel=(1, width), counts=(self.images.shape[1], count), stride=(1, stride), dilation=(1, dilation)
+        )
+        found = windows_of(self.images, flat, max(self.images.shape[-1], 1)).transpose(0, 4, 5, 6, 7, 1, 2, 3)
+        columns, rows = math.prod(found.shape[1:5]), math.prod(found.shape[5:])
+        return np.swapaxes(np.ascontiguousarray(found).reshape(*self.shape[:-2], columns, rows), -1, -2)
+
+    def of_rows(self, made: np.ndarray[Any, Any]) -> Any:
+        """The matrix, whose numbers lie so, of what was made of those of `across`: one number of each, or of some side by side."""
+        (images, height), (down, _), (rows, _) = self.images.shape[:2], self.windows.kernel, self.windows.counts
+        *groups, count, columns = made.shape
+        wide = count // max(images * height, 1)
+        turned = np.swapaxes(made, -1, -2).reshape(*groups, columns, images, height, wide)
+        *others, column, image, row, number = turned.strides
+        steps = *others, row * self.windows.dilation[0], column, image, row * self.windows.stride[0], number
+        found = as_strided(turned, (*groups, down, columns, images, rows, wide), steps, writeable=False)
+        laid_out = np.ascontiguousarray(found).reshape(*groups, down * columns, images * rows * wide)
+        return np.swapaxes(laid_out, -1, -2)
 
     def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
         """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
-        if count or not self.once(operand, axis):
-            images, seen = self.images, 0
-            if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
-                images, seen = rounded_before(images, operand.hadamard)
-            across = axis == -2 and (operand.hadamard is not None or turns(operand))
-            found = quantized(self.matrix(images, across), operand, axis, count=count, **options)
-            return replace(found, flags=found.flags | seen) if seen else found
-        found = quantized(self.images, operand, -1, **options)
-        made, elements = found.codes, self.matrix(found.codes.elements)  # type: ignore[union-attr]
+        if not count and self.once(operand, axis):
+            return self._laid_out(quantized(self.images, operand, -1, **options), self.matrix, -1)
+        images, seen = self.images, 0
+        if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
+            images, seen = rounded_before(images, operand.hadamard)
+        given = replace(self, images=images)
+        if axis == -1 or not (operand.hadamard is not None or turns(operand)):
+            found = quantized(given.matrix(), operand, axis, count=count, **options)
+        elif not count and self.within_rows(operand):
+            found = self._laid_out(quantized(given.across(), operand, axis, **options), self.of_rows, axis)
+        else:
+            found = quantized(self.of_rows(given.across()), operand, axis, count=count, **options)
+        return replace(found, flags=found.flags | seen) if seen else found
+
+    def _laid_out(self, found: Quantized, lay_out: Callable[[Any], Any], axis: int) -> Quantized:
+        """What was made of fewer numbers as the matrix has it, whose blocks lie along an axis."""
+        made = found.codes
+        elements = lay_out(made.elements)  # type: ignore[union-attr]
         if isinstance(made, BlockCodes):
-            shape = *(1,) * (self.ndim - 1), made.block_shape[-1]
-            scales = self.matrix(made.scales)
-            codes: Any = BlockCodes.made(elements, scales, made.format, self.ndim - 1, shape, made.tensor_scale)
+            axis, length = self.ndim + axis, max(made.block_shape)
+            shape = tuple(length if i == axis else 1 for i in range(self.ndim))
+            codes: Any = BlockCodes.made(elements, lay_out(made.scales), made.format, axis, shape, made.tensor_scale)
         else:
             assert isinstance(made, ScaledCodes)
             codes = ScaledCodes(elements, made.scale, made.format)
@@ -106,16 +133,30 @@ class Windowed:
             return False
         if not _covers(self.windows, self.images.shape[1:3]):
             return False
-        if isinstance(how, DelayedScaling):
+        if isinstance(how, DelayedScaling) or (isinstance(how, CurrentScaling) and how.per == "tensor"):
             return True
-        each = how.block if isinstance(how, BlockScaling) else how.per
-        if each == "tensor":
-            return True
-        if axis != -1 or isinstance(each, str):
+        length = _length(how, self.images.ndim, -1) if axis == -1 else 0
+        return length > 0 and self.images.shape[-1] % length == 0
+
+    def within_rows(self, operand: Operand) -> bool:
+        """Whether codes of numbers from window to window are the same in every row of a window: scales, and runs of a transform, are those of
+        windows side by side."""
+        how, count = operand.scaling, self.windows.counts[1]
+        if how is None or operand.rounding.draws or not _covers(self.windows, self.images.shape[1:3]):
             return False
-        fmt = how.format if isinstance(how, BlockScaling) else tile_format(how.format, how.per)
-        *others, length = fmt.block_shape(self.images.ndim, -1, each)
-        return max(others) == 1 and self.images.shape[-1] % length == 0
+        length = _length(how, self.ndim, -2)
+        runs = 1 if operand.hadamard is None else len(operand.hadamard.signs)
+        return length > 0 and count % length == 0 and count % runs == 0
+
+
+def _length(how: BlockScaling | CurrentScaling | DelayedScaling, ndim: int, axis: int) -> int:
+    """Of blocks of numbers along an axis; 0 where others share a scale."""
+    each = how.block if isinstance(how, BlockScaling) else getattr(how, "per", AXIS)
+    if isinstance(how, DelayedScaling) or isinstance(each, str):
+        return 0
+    fmt = how.format if isinstance(how, BlockScaling) else tile_format(how.format, how.per)
+    shape = fmt.block_shape(ndim, axis, each)
+    return shape[axis] if max(shape) == shape[axis] == math.prod(shape) else 0
 
 
 class Matrices(NamedTuple):

@@ -168,9 +168,9 @@ def scaled_elements(
     numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...] = ()
 ) -> tuple[Codes, Any]:
     """Codes of numbers times scales, one or one for each block, that product in float32 to nearest; flags are those of the last rounding."""
-    found = quickly_scaled(numbers, scale, fmt, options, block)
+    found = quickly_scaled(numbers, scale, fmt, options) if scale.size == 1 else None
     if found is not None:
-        return found
+        return found[:2]
     factors = spread(scale, block, numbers.shape) if block else scale
     product, raised = bits.mul(numbers.view(np.uint32), factors.view(np.uint32), FLOAT32, **PLAIN)
     product = np.asarray(product)
@@ -184,19 +184,20 @@ def scaled_elements(
 
 
 def quickly_scaled(
-    numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...]
-) -> tuple[Codes, Any] | None:
-    """The same by the compiled loop; None where it does not serve, or numbers are not finite."""
-    if block and numbers.shape[-1] % block[-1]:  # pieces of blocks that divide a row, rather than zeros in the last one
-        piece = math.gcd(numbers.shape[-1], block[-1])
-        if engine.serves_places(engine.Places(piece)):
-            scale = np.repeat(scale, block[-1] // piece, -1)[..., : numbers.shape[-1] // piece]
-            block = (*block[:-1], piece)
-    layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
-    layout = layout.side_by_side() if layout.tail or not engine.serves_places(*layout.places) else layout
+    numbers: Numbers,
+    scale: Numbers | engine.InverseScales,
+    fmt: Format,
+    options: Options,
+    block: tuple[int, ...] = (),
+) -> tuple[Codes, Any, Codes] | None:
+    """(codes, flags, scales) of numbers times one scale, or under those found of blocks, by the compiled loop; None where it does not serve, or
+    numbers are not ordinary."""
     settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
-    served = engine.serves_places(*layout.places) and engine.serves_elements(fmt, settings)
-    if not served or numbers.size < (FEW if block else 1) or (scale.size > 1 and not block):
+    if numbers.size < (FEW if block else 1) or not engine.serves_elements(fmt, settings):
+        return None
+    layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
+    layout = layout if engine.serves_places(*layout.places) else layout.side_by_side()
+    if not engine.serves_places(*layout.places):
         return None
     array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"
     made = engine.quantized(array, layout.places, fmt, settings, scale, "each" if each else "any")
@@ -205,7 +206,7 @@ def quickly_scaled(
     codes, flags = (
         layout.in_array(x).reshape(numbers.shape) if x.size else made.seen for x in (made.codes, made.flags)
     )
-    return np.asarray(codes), flags
+    return np.asarray(codes), flags, made.scales.reshape(layout.grid)
 
 
 def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
@@ -238,9 +239,17 @@ def currently_scaled(
         return ScaledCodes(codes, decode, how.format), flags, amax
     fmt = tile_format(how.format, how.per)
     shape = fmt.block_shape(numbers.ndim, axis)
-    amax = tile_amax(numbers, shape)
-    encode, decode = _of_many(amax, how, input_format)
-    codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
+    quick = None
+    if single(how.epsilon) == how.epsilon:
+        known = engine.InverseScales(how.format.max, how.epsilon, how.power_of_two)
+        quick = quickly_scaled(numbers, known, how.format, options, tuple(map(min, shape, numbers.shape)))
+    if quick is not None:
+        codes, flags, decode = quick
+        amax = magnitudes(numbers, None)
+    else:
+        amax = tile_amax(numbers, shape)
+        encode, decode = _of_many(amax, how, input_format)
+        codes, flags = scaled_elements(numbers, encode, how.format, options, shape)
     return BlockCodes.made(codes, decode.view(np.uint32), fmt, axis % numbers.ndim, shape, None), flags, amax
 
 
