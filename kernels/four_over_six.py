@@ -12,13 +12,11 @@ import numpy as np
 from . import jit
 from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
 from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
-from .quantization import LARGE, LARGEST_MULTIPLIER, SMALLEST, TINY_BITS, any_of, largest_in_block, place_of
+from .quantization import LARGE, LARGEST_MULTIPLIER, TINY_BITS, UNIT, largest_in_block, place_of
 
-WAYS = 2
+WAYS, SMALLEST = 2, np.int32(1)
 STRETCHES = np.float32(1.0), np.float32(1.5)
 """What 6 and 4 make of a scale."""
-UNIT = np.int32(254)
-"""Twice the bias of float32: exponent fields of a power of two and its inverse add up to it."""
 CODE_BITS, CODE = np.int32(8), np.int32(0xFF)
 """Where flags begin beside a code."""
 LINES = 64
@@ -34,6 +32,15 @@ def element_read(bits, scaled, limits):
     exponent = shift_right(max(scaled, limits.lowest_bits), 23)
     quantum = shift_left(cut(UNIT - limits.scale_exponent + exponent, NONE), 23)
     return code, flags, n * bits_float(quantum, ZERO)
+
+
+@kernel
+def any_of(raised):
+    """Flags OR-ed together."""
+    seen = NONE
+    for i in range(raised.size):
+        seen |= np.int32(raised[i])
+    return seen
 
 
 @cache

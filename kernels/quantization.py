@@ -16,7 +16,18 @@ from numba.core import cgutils
 from numba.extending import intrinsic
 
 from . import jit
-from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
+from .fast import (
+    INEXACT,
+    INFINITE_BITS,
+    MAGNITUDE,
+    NONE,
+    OVERFLOWED,
+    SMALLEST_BITS,
+    TINY_INEXACT,
+    ZERO,
+    limits_of,
+    narrow_convert,
+)
 from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 from .vectors import load, named
 
@@ -25,17 +36,19 @@ LENGTHS = (16, 32, 64, 128, 256)
 
 LOWEST_POWER = 32
 """Codes of E8M0 below it, and so numbers that could make a subnormal float32 more than a tiny element, are left to the plain way."""
-HIGHEST_POWER = 254
+HIGHEST_POWER = 253
 TINY_BITS = np.int32(27 << 23)  # 2^-100
 NORMAL_BITS = np.int32(1 << 23)
 LARGE = np.float32(2.0**60)
 LARGEST_MULTIPLIER = np.float32(2.0**100)
-SMALLEST, ONE = np.int32(1), np.float32(1)
+ONE, UNIT = np.float32(1), np.int32(254)
+"""The latter: twice the bias of float32. Exponent fields of a power of two and its inverse add up to it."""
+GRID = np.int32(277)
+"""Exponent field of a power of two whose last bit is a format's quantum, less that of a number's, and `Limits.scale_exponent`."""
 KINDS = ("any", "each", "scaled")
 """Flags OR-ed together; a byte for each element; no codes, but float32 numbers that are scaled exactly as the rule has it."""
 GROUP = 64
 """Blocks whose scales are found together, in vectors."""
-BIAS = np.int32(127)
 
 
 @cache
@@ -59,9 +72,18 @@ def largest_of(length):
 
 @kernel
 def element(bits, scaled, limits):
-    """(code, flags) of a number whose magnitude, scaled, has the bits `scaled`, at least the smallest if it is no zero."""
-    y, base = narrow_scaled(scaled, limits)
-    return narrow_finite(bits, y, np.rint(y), base, scaled < limits.tiny_bits, limits)
+    """(code, flags) of a number whose magnitude, scaled, has the bits `scaled`: those of zero or of a normal number."""
+    exponent = cut(max(scaled, limits.lowest_bits) & INFINITE_BITS, NONE)
+    grid = cut(exponent + shift_left(cut(GRID - limits.scale_exponent, NONE), 23), NONE)
+    rounded = bits_float(scaled, ZERO) + bits_float(grid, ZERO)  # the last bit of such a sum is an element's
+    base = shift_right(cut(exponent - limits.lowest_bits, NONE), 23 - limits.mantissa_bits)
+    magnitude = cut(base + cut(float_bits(rounded) - grid, NONE), NONE)
+    over = magnitude > limits.largest
+    inexact = rounded - bits_float(grid, ZERO) != bits_float(scaled, ZERO)
+    flags = (TINY_INEXACT if scaled < limits.tiny_bits else INEXACT) if inexact else NONE
+    code = cut(magnitude | limits.sign, NONE) if bits < NONE else magnitude
+    code = (limits.overflow_negative if bits < NONE else limits.overflow_positive) if over else code
+    return code, OVERFLOWED if over else flags
 
 
 @kernel
@@ -100,6 +122,46 @@ def signed(bits, scaled):
     return cut(scaled | (bits & ~MAGNITUDE), NONE)
 
 
+@kernel
+def next_place(first, column, places, length):
+    """(where the next block begins, which of those side by side it is)."""
+    column += 1
+    if column < places[2]:
+        return first + length, column
+    return first + length + places[3] * places[4] - places[2] * length, column - column
+
+
+@cache
+def multiplied(length, kind):
+    """multiplied(numbers, codes, flags, first, places, multiplier, limits): a block's elements -> flags OR-ed; not 0 where a scaled number may be
+    inexact."""
+    each, scales_only = kind == "each", kind == "scaled"
+
+    @kernel
+    def multiplied_block(numbers, codes, flags, first, places, multiplier, limits):
+        seen, pitch = NONE, places[4]
+        for row in range(places[3]):
+            start = np.uint64(first + row * pitch)  # unsigned: no index is looked at for its sign
+            for k in range(length):
+                bits = numbers[start + np.uint64(k)]
+                magnitude = cut(bits & MAGNITUDE, NONE)
+                product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
+                if scales_only:
+                    scaled = product_bits if magnitude != NONE else NONE
+                    codes[start + np.uint64(k)] = signed(bits, scaled)
+                    seen = cut(seen | (NONE if is_exact(magnitude, scaled) else INEXACT), NONE)
+                else:
+                    scaled = max(product_bits, SMALLEST_BITS) if magnitude != NONE else NONE
+                    made, here = element(bits, scaled, limits)
+                    codes[start + np.uint64(k)] = made
+                    if each:
+                        flags[start + np.uint64(k)] = here
+                    seen = cut(seen | here, NONE)
+        return seen
+
+    return jit.referable(multiplied_block, length, kind)
+
+
 @cache
 def powers(length, kind):
     """loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats) -> flags OR-ed, of scales that are powers of two.
@@ -107,87 +169,36 @@ def powers(length, kind):
     `settings`: what carries into the exponent of amax (or of amax * reciprocal, if the next is 1), what is taken off that
     exponent, the bits from which on the sum counts as infinite, the least amax, and the code for zeros (-1: left).
     """
-    largest_in = largest_in_block(length)
-    each, scales_only = kind == "each", kind == "scaled"
+    largest_in, multiplied_block, scales_only = largest_in_block(length), multiplied(length, kind), kind == "scaled"
 
     def powers_loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats):
-        limits = limits_of(integers, floats)
+        limits, seen = limits_of(integers, floats), NONE
         carry, divides, offset = settings[0], settings[1] != NONE, settings[2]
         infinite, least, zero_code = settings[3], settings[4], settings[5]
-        raised = np.zeros(length, np.uint8)
-        height, pitch = places[3], places[4]
+        first, column = place_of(places[0], places, length), places[0] % places[2]
         for block in range(places[0], places[1]):
-            first = place_of(block, places, length)
             largest = largest_in(numbers, first, places)
             amax = max(largest, least)
             taken = float_bits(bits_float(amax, ZERO) * reciprocal) if divides else amax
             taken = cut(taken + carry, NONE)
             code = cut(shift_right(taken, 23) - offset, NONE)
             ordinary = (code >= LOWEST_POWER) & (code <= HIGHEST_POWER) & (taken >= NONE) & (taken < infinite)
-            ordinary = (ordinary | ((amax == NONE) & (zero_code >= NONE))) & (largest < INFINITE_BITS)
-            if not ordinary:
+            zeros = (amax == NONE) & (zero_code >= NONE)
+            code = zero_code if amax == NONE else code
+            found = INEXACT
+            if (ordinary | zeros) & (largest < INFINITE_BITS):
+                scales[block] = code
+                multiplier = bits_float(shift_left(cut(UNIT - code, NONE), 23), ZERO)
+                found = multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
+                seen |= found
+            else:
                 left[block] = 1
-                continue
-            code = code if amax != NONE else zero_code
-            scales[block] = code
-            shift = shift_left(cut(code - BIAS, NONE), 23)
-            inexact = False
-            for row in range(height):
-                start = first + row * pitch
-                these, results = numbers[start : start + length], codes[start : start + length]
-                noted = flags[start : start + length]
-                for i in range(length):
-                    bits = these[i]
-                    magnitude = cut(bits & MAGNITUDE, NONE)
-                    if scales_only:
-                        scaled = cut(magnitude - shift, NONE) if magnitude != NONE else NONE
-                        results[i] = signed(bits, scaled)
-                        inexact |= not is_exact(magnitude, scaled)
-                    else:
-                        scaled = max(cut(magnitude - shift, NONE), SMALLEST) if magnitude != NONE else NONE
-                        made, here = element(bits, scaled, limits)
-                        results[i] = made
-                        if each:
-                            noted[i] = here
-                        else:
-                            raised[i] |= np.uint8(here)
-            if inexact:
+            if scales_only and found != NONE:
                 left[block] = 1
-        return any_of(raised)
+            first, column = next_place(first, column, places, length)
+        return seen
 
     return jit.compiled(powers_loop)
-
-
-@cache
-def multiplied(length, kind):
-    """multiplied(numbers, codes, flags, raised, first, places, multiplier, limits): a block's elements; whether a scaled number may be inexact."""
-    each, scales_only = kind == "each", kind == "scaled"
-
-    @kernel
-    def multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits):
-        inexact = False
-        for row in range(places[3]):
-            start = first + row * places[4]
-            these, results = numbers[start : start + length], codes[start : start + length]
-            for k in range(length):
-                bits = these[k]
-                magnitude = cut(bits & MAGNITUDE, NONE)
-                product_bits = float_bits(bits_float(magnitude, ZERO) * multiplier)
-                if scales_only:
-                    scaled = product_bits if magnitude != NONE else NONE
-                    results[k] = signed(bits, scaled)
-                    inexact |= not is_exact(magnitude, scaled)
-                else:
-                    scaled = max(product_bits, SMALLEST) if magnitude != NONE else NONE
-                    made, here = element(bits, scaled, limits)
-                    results[k] = made
-                    if each:
-                        flags[start + k] = here
-                    else:
-                        raised[k] |= np.uint8(here)
-        return inexact
-
-    return jit.referable(multiplied_block, length, kind)
 
 
 @cache
@@ -199,16 +210,16 @@ def given(length, kind):
     largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
     def given_loop(numbers, codes, scales, left, flags, places, multiplier, integers, floats):
-        limits, raised = limits_of(integers, floats), np.zeros(length, np.uint8)
+        limits, seen = limits_of(integers, floats), NONE
         for block in range(places[0], places[1]):
             first = place_of(block, places, length)
             largest = largest_in(numbers, first, places)
             product = bits_float(largest, ZERO) * multiplier
             if (largest < INFINITE_BITS) & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE):
-                multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits)
+                seen |= multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
             else:
                 left[block] = 1
-        return any_of(raised)
+        return seen
 
     return jit.compiled(given_loop)
 
@@ -222,19 +233,20 @@ def inverses(length, kind):
     largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
     def inverses_loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats):
-        limits, raised = limits_of(integers, floats), np.zeros(length, np.uint8)
+        limits, seen = limits_of(integers, floats), NONE
+        first, column = place_of(places[0], places, length), places[0] % places[2]
         for block in range(places[0], places[1]):
-            first = place_of(block, places, length)
             largest = largest_in(numbers, first, places)
             amax = max(bits_float(largest, ZERO), reals[1])
             bits = cut(float_bits(reals[0] / amax if amax > ZERO else ONE) & kept, NONE)
             multiplier = bits_float(bits, ZERO)
             if (largest < INFINITE_BITS) & (bits >= NORMAL_BITS) & (multiplier < LARGEST_MULTIPLIER):
                 scales[block] = ONE / multiplier
-                multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits)
+                seen |= multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
             else:
                 left[block] = 1
-        return any_of(raised)
+            first, column = next_place(first, column, places, length)
+        return seen
 
     return jit.compiled(inverses_loop)
 
@@ -247,7 +259,7 @@ def tables(length, kind):
     negative, amax / one / other; its least and its largest value; the least amax. `multipliers` has what numbers are multiplied by
     for each code of a scale; none for scales in float32, whose inverses these are.
     """
-    largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
+    largest_in, multiplied_block, scales_only = largest_in_block(length), multiplied(length, kind), kind == "scaled"
 
     def tables_loop(
         numbers,
@@ -266,12 +278,14 @@ def tables(length, kind):
     ):
         limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
-        raised, single = np.zeros(length, np.uint8), multipliers.size == 0
+        seen, single, begins = NONE, multipliers.size == 0, np.empty(GROUP, np.int64)
         largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
+        first, column = place_of(places[0], places, length), places[0] % places[2]
         for start in range(places[0], places[1], GROUP):
             count = min(GROUP, places[1] - start)
             for i in range(count):
-                largest[i] = largest_in(numbers, place_of(start + i, places, length), places)
+                begins[i], largest[i] = first, largest_in(numbers, first, places)
+                first, column = next_place(first, column, places, length)
             for i in range(count):
                 amax = max(bits_float(largest[i], ZERO), least)
                 wanted = amax * factor if factor >= ZERO else amax / one / other
@@ -284,25 +298,18 @@ def tables(length, kind):
                 product = max(bits_float(largest[i], ZERO), least) * multiplier
                 ordinary = (largest[i] >= TINY_BITS) & (largest[i] < INFINITE_BITS)
                 ordinary = ordinary & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE)
-                if not (ordinary | ((largest[i] == NONE) & (code >= NONE))):
+                found = INEXACT
+                if ordinary | ((largest[i] == NONE) & (code >= NONE)):
+                    scales[block] = code
+                    found = multiplied_block(numbers, codes, flags, begins[i], places, multiplier, limits)
+                    seen |= found
+                else:
                     left[block] = 1
-                    continue
-                scales[block] = code
-                first = place_of(block, places, length)
-                if multiplied_block(numbers, codes, flags, raised, first, places, multiplier, limits):
+                if scales_only and found != NONE:
                     left[block] = 1
-        return any_of(raised)
+        return seen
 
     return jit.compiled(tables_loop)
-
-
-@kernel
-def any_of(raised):
-    """Flags OR-ed together."""
-    seen = NONE
-    for i in range(raised.size):
-        seen |= np.int32(raised[i])
-    return seen
 
 
 @cache
