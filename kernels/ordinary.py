@@ -166,6 +166,7 @@ def ordinary(fmt, rule, operation):
     dropped = CARRIER32.fraction_bits - m
     positive, negative = (thresholds(rule.rounding, side, CARRIER32) for side in (False, True))
     most_dropped, either = (1 << dropped) - 1, rule.rounding is Rounding.UP_OR_DOWN
+    decided = either or rule.random_width <= min(16, dropped)  # there are no more random bits
     biases = [carrying(x, dropped) for x in (*positive, *negative)]
     mask = int(MAGNITUDE) if operation == "convert" else (1 << (fmt.width - 1)) - 1
     lowest_bits = (CARRIER32.bias + lowest) << CARRIER32.fraction_bits
@@ -211,7 +212,7 @@ def ordinary(fmt, rule, operation):
         above_largest=(top + 1 + CARRIER32.bias) << CARRIER32.fraction_bits,
         random_right=max(16 - dropped, 0),
         random_left=max(dropped - 16, 0),
-        hanging=(1 << dropped) - (0 if either else 1 << max(dropped - 16, 0)),
+        hanging=(1 << dropped) - (0 if decided else 1 << max(dropped - 16, 0)),
         taken=most_dropped if either else 0,
         smallest=2.0**lowest,
     )
