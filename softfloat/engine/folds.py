@@ -98,11 +98,14 @@ def fold(
     return steps, flags
 
 
-def summed(rows: Codes, fmt: Format, rule: Rule, keep: bool = False) -> tuple[Codes, Codes]:
+def summed(rows: Codes | Sequence[Codes], fmt: Format, rule: Rule, keep: bool = False) -> tuple[Codes, Codes]:
     """(sums, flags) of arrays of codes, added one after another under a rule that draws nothing.
 
     With all sums on the way, the first row itself among them, if `keep`.
     """
+    if len(rows) == 2 and not keep:
+        return elementwise.add(rows[0], rows[1], fmt, rule)
+    rows = np.asarray(rows)
     shape = rows.shape[1:]
     if elementwise.quick() and len(rows) > 2 and rows[0].size:
         found, flags = _settled("add", rows.reshape(len(rows), -1), fmt, rule, keep)

@@ -13,7 +13,7 @@ import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.engine import elementwise, folds, threads
-from softfloat.engine.arguments import Codes, is_nan, is_signalling
+from softfloat.engine.arguments import Codes, has_nan, is_nan, is_signalling
 from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.lines import holds
 from softfloat.engine.parameters import FLOAT32, dots
@@ -261,9 +261,7 @@ class Joining:
             found = self._scaling.added(total_so_far, each, self._entered - len(rows), site)
             codes, raised = (x.reshape(-1) for x in found)
         else:
-            codes, raised = folds.summed(
-                np.concatenate([*(x[np.newaxis] for x in before), rows]), site.format, site.rule
-            )
+            codes, raised = folds.summed([*before, *rows], site.format, site.rule)
         self.flags |= raised
         self._totals[level] = _Sum(codes, site)
 
@@ -330,7 +328,7 @@ def last_of_part(planned: Program) -> Site:
 
 def with_nans(codes: Codes, planned: Program) -> Codes:
     """Sums in a program's output format, whose NaNs are the default one if no payload passes."""
-    if planned.carries:
+    if planned.carries or not has_nan(codes, planned.output):
         return codes
     found: Codes = np.where(is_nan(codes, planned.output), codes.dtype.type(planned.nan_code), codes)
     return found

@@ -21,6 +21,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks.counts import void_of
 from softfloat.bits.blocks.numbers import float32_numbers
+from softfloat.bits.blocks.scales import product_of_scales
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.engine.programs import check_inputs
@@ -328,7 +329,8 @@ def _scaled_product(
     options = engine.as_environment(
         options
     )  # the product's stages may have settings of their own, and the rest has not
-    if engine.Call(options, float32).whole.rounding.draws:  # type: ignore[arg-type]
+    whole = engine.Call(options, float32).whole  # type: ignore[arg-type]
+    if whole.rounding.draws:
         raise ValueError("rounding must be deterministic for operands with scales: their product has no random address")
     settings = {k: v for k, v in options.items() if k != "stream"}
     total, raised = bits.matmul(
@@ -336,7 +338,7 @@ def _scaled_product(
     )
     x, y = (np.asarray(s.scale).view(np.uint32) for s in (a, b))
     if order == "scales_first":
-        shared, seen = bits.mul(x, y, float32, **(settings | {"flags": "any"}))
+        shared, seen = product_of_scales(x, y, whole)
         total, flags = bits.mul(shared, total, float32, **settings)
         raised = raised | flags | np.uint8(seen)
     else:

@@ -13,11 +13,14 @@ from typing import Any
 import numpy as np
 
 from softfloat import engine
+from softfloat.bits.arithmetic import mul
 from softfloat.bits.numbers import encode
 from softfloat.blocks import BlockFormat, ScaleRule
 from softfloat.blocks.rules import POWER_OF_TWO
 from softfloat.engine import Codes
+from softfloat.environments import Rounding, Settings
 from softfloat.formats import ROSTER, Format
+from softfloat.status import Flags
 
 FLOAT32 = ROSTER["float32"]
 LARGEST = FLOAT32.max
@@ -46,6 +49,16 @@ def single(values: Any) -> Reals:
         return np.asarray(values.astype(np.float32), np.float64)
     codes, _ = encode(values, FLOAT32, flags="any")
     return np.asarray(engine.decoded(np.asarray(codes), FLOAT32))
+
+
+def product_of_scales(x: Any, y: Any, whole: Settings) -> tuple[Any, int]:
+    """(codes, flags together) of products of float32 codes; of two numbers, as scales of tensors mostly are, without a loop."""
+    if x.size == y.size == 1 and whole.for_format(FLOAT32.name).rounding is Rounding.NEAREST_EVEN:
+        a, b = float(x.view(np.float32).flat[0]), float(y.view(np.float32).flat[0])
+        if all(SURELY_NORMAL <= abs(number) <= SURELY_FINITE for number in (a, b, a * b)):
+            found = np.float32(a * b)
+            return found.view(np.uint32), int(Flags.INEXACT) if float(found) != a * b else 0
+    return mul(x, y, FLOAT32, environment=whole, flags="any")
 
 
 def single_number(value: float) -> float:

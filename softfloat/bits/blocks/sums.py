@@ -15,7 +15,7 @@ from softfloat import engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits.arithmetic import add, mul
 from softfloat.bits.blocks.codes import BlockCodes, spread
-from softfloat.bits.blocks.scales import values_of
+from softfloat.bits.blocks.scales import product_of_scales, values_of
 from softfloat.bits.blocks.ways import (
     Reals,
     flattened,
@@ -331,7 +331,7 @@ def _summed(
     scales = [np.float32(scale).view(np.uint32) for scale in call.tensor]
     seen = 0
     if len(scales) == 2:
-        scales[0], seen = mul(scales[0], scales[1], float32, **(settings | {"flags": "any"}))
+        scales[0], seen = product_of_scales(scales[0], scales[1], call.call.whole)
     total, flags = mul(scales[0], total, float32, **settings)
     raised = raised | flags | np.uint8(seen)
     if addend is not None:
