@@ -57,8 +57,8 @@ from softfloat.engine.parameters import (
 from softfloat.engine.problems import Problem
 from softfloat.engine.programs import program
 from softfloat.engine.quantization import (
-    Places,
     InverseScales,
+    Places,
     PowerScales,
     Quantized,
     TableScales,
@@ -82,12 +82,12 @@ __all__ = [
     "Codes",
     "Draw",
     "Inlined",
+    "InverseScales",
     "Job",
     "NumberSet",
     "Numbers",
     "Options",
     "Places",
-    "InverseScales",
     "PowerScales",
     "Problem",
     "Progress",

@@ -227,11 +227,11 @@ def run(
         done = run_parts(part, some, found)
         if done is None:
             return None
-        if scaling is not None and arguments.has_nan(done[0], below.format):  # whose payloads go another way
-            return None
         if found is not None:
             joining.wait(ways.Tally(found.counts.reshape(3, size), found.extremes.reshape(2, size)))
         joining.enter(done[0], below, done[1])
+        if not joining.serves:
+            return None
     if chains and start is not None:
         joining.enter(start[np.newaxis], planned.sites[dots().RUNNING])
     joining.settle()

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from softfloat.engine import elementwise, folds, threads
-from softfloat.engine.arguments import Codes
+from softfloat.engine.arguments import Codes, has_nan
 from softfloat.engine.parameters import FLOAT32, dots, scaled_segments
 from softfloat.engine.problems import Scales
 from softfloat.engine.programs import Program, Site, segment_bounds
@@ -55,12 +55,12 @@ class Scaling(NamedTuple):
         """Of the grid."""
         return len(self.a), self.b.shape[1]
 
-    def added(self, total: Codes, rows: Codes, segment: int, site: Site) -> tuple[Codes, Codes]:
+    def added(self, total: Codes, rows: Codes, segment: int, site: Site) -> tuple[Codes, Codes] | None:
         """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
-        `kernels.dot_steps.scaled_addition` does."""
+        `kernels.dot_steps.scaled_addition` does. None of NaNs, whose payloads go another way."""
         some = slice(segment, segment + len(rows))
         quick = added(self.order, total, rows, self.a.T[some], self.b[some], site)
-        if quick is not None:
+        if quick is not None or has_nan(rows, site.format):
             return quick
         x, y = (np.broadcast_to(v, rows.shape) for v in (self.a.T[some, :, np.newaxis], self.b[some, np.newaxis]))
         first, last = {"first_fused": ((rows, x), y), "second_fused": ((rows, y), x)}.get(self.order, ((x, y), rows))

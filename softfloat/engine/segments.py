@@ -166,8 +166,10 @@ class Joining:
     """The stages above segments, or the one that adds chains: sums of parts enter, of all outputs at a time.
 
     Those that follow each other are added in one loop where their stage's format holds them, and nothing is drawn or counted; else a
-    rounding at a time. A `tally` is added to.
+    rounding at a time. A `tally` is added to. Once it no longer `serves`, what it has is nothing.
     """
+
+    serves = True
 
     def __init__(
         self, planned: Program, drawing: Drawing, tally: Tally | None = None, c: Codes | None = None, scaling: Scaling | None = None
@@ -259,6 +261,9 @@ class Joining:
             shape = self._scaling.shape
             total_so_far, each = before[0].reshape(shape), rows.reshape(-1, *shape)
             found = self._scaling.added(total_so_far, each, self._entered - len(rows), site)
+            if found is None:
+                self.serves = False
+                return
             codes, raised = (x.reshape(-1) for x in found)
         else:
             codes, raised = folds.summed([*before, *rows], site.format, site.rule)

@@ -21,7 +21,7 @@ from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks.counts import void_of
 from softfloat.bits.blocks.numbers import float32_numbers
-from softfloat.bits.blocks.scales import product_of_scales
+from softfloat.bits.blocks.scales import every_scale, product_of_scales
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.engine.programs import check_inputs
@@ -37,6 +37,8 @@ __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
 AXES = -1, -2
 """Those that a product of matrices sums over."""
+LONGEST_TABLE = 8
+"""Bits of scales whose codes have a table."""
 SWAPPED = {"first_fused": "second_fused", "second_fused": "first_fused", "first": "second", "second": "first"}
 """What an order is called where the operands change places."""
 
@@ -184,12 +186,14 @@ def _settings(operand: Operand, environment: Environment | Settings | None, seed
 def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options) -> Any:
     """(codes, flags, amax)."""
     block: Any = max(numbers.shape[axis], 1) if how.block == AXIS else how.block
+    amax = magnitudes(numbers, None)
+    found = float(amax) if how.format.tensor_scale is not None and np.isfinite(amax) else None
     codes, flags = bits.quantize(
         numbers, how.format, how.rule,
         axis=axis, block=block, four_over_six=how.four_over_six, subnormal_blocks=how.subnormal_blocks, nans=how.nans,
-        **options,
+        tensor_amax=found, **options,
     )  # fmt: skip
-    return codes, flags, magnitudes(numbers, None)
+    return codes, flags, amax
 
 
 def _upright(numbers: Numbers, how: BlockScaling | CurrentScaling, axis: int, source: Format, options: Options) -> Any:
@@ -237,7 +241,9 @@ def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     if last > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
         last = known.max(initial=0)
-    low, high = engine.decoded(np.array([known.min(), last]), fmt).tolist() if known.size else (1.0, 1.0)
+    ends = np.array([known.min(), last]) if known.size else np.zeros(0, known.dtype)
+    values = every_scale(fmt)[ends] if fmt.bits <= LONGEST_TABLE else engine.decoded(ends, fmt)
+    low, high = values.tolist() or (1.0, 1.0)
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     return low * whole, high * whole
 
