@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from fractions import Fraction
+from functools import partial
 from math import isqrt
 from typing import Any
 
 import numpy as np
 import pytest
-from faster import summed_again
+from faster import both, same, summed_again
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from softfloat.kernels.spec import CARRIER64, Rule
@@ -610,3 +611,15 @@ def test_gfloats_names() -> None:
             codes, _ = bits.encode(x, "float8_e4m3fn", random_bits=given, **options)
             wanted = [gfloat.round_float(info, float(v), gfloat.RoundMode[name], True, drawn, 3) for v in x]
             np.testing.assert_array_equal(bits.decode(codes, "float8_e4m3fn"), wanted)
+
+
+@pytest.mark.parametrize("width", [1, 8, 13, 16])
+@pytest.mark.parametrize("fmt", ["float4_e2m1fn", "float8_e4m3fn", "float8_e5m2"])
+def test_few_random_bits_leave_nothing_open(monkeypatch: pytest.MonkeyPatch, fmt: str, width: int) -> None:
+    """Of numbers whose last bits are ones the loop over blocks leaves none: there are no more random bits that could decide."""
+    x = np.random.default_rng(width).uniform(1, 2, 1 << 13).astype(np.float32).view(np.uint32) | np.uint32(0x3FFF)
+    call = partial(bits.convert, x, "float32", fmt, rounding="stochastic", seed=3, sr_bits=width)
+    left: list[Any] = []
+    monkeypatch.setattr(engine.elementwise, "_left", lambda *job: left.append(job) or 0)
+    same(both(monkeypatch, call))
+    assert not left

@@ -122,6 +122,40 @@ def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
     assert found == once
 
 
+ROWS = [
+    ("nvfp4", {"padding": 1}, True),
+    ("nvfp4", {"padding": (3, 1), "dilation": (2, 1), "groups": 2}, True),
+    ("nvfp4_plain", {"stride": (2, 1), "padding": (0, 1)}, True),
+    ("nvfp4_plain", {"stride": (4, 1), "padding": 1}, False),
+    ("mxfp8", {"padding": 1}, False),
+]
+"""Recipes, geometries of 16 windows side by side, and whether all rows of a window have the same codes."""
+
+
+@pytest.mark.parametrize("special", [False, True])
+@pytest.mark.parametrize(("name", "options", "within"), ROWS, ids=str)
+def test_rows_of_windows_are_quantised_once(name: str, options: dict[str, Any], within: bool, special: bool) -> None:
+    """Where blocks along the sum over windows lie in a row of them: with the same codes, scales and flags as of all windows."""
+    geometry = Geometry(**{"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "layout": "NCHW", **options})
+    random = np.random.default_rng(3)
+    x = random.normal(size=(2, 6, 9, 15)).astype(np.float32) * np.exp2(random.integers(-8, 8, (2, 6, 1, 1)))
+    x = x.astype(np.float32)
+    x[0, :, 0] = 0.0
+    if special:
+        x[1, 3, 2, 2], x[1, 5, 4, 0] = np.nan, np.inf
+    shape = (4, 6 // geometry.groups, 3, 2)
+    gradient = np.ones(geometry.over(x.shape, shape).shape, np.float32)
+    operand = RECIPES[name].weight_gradient.second
+    whole = weight_gradient_matrices(x, gradient, shape, geometry).second
+    apart = weight_gradient_matrices(x, gradient, shape, geometry, apart=True).second
+    assert apart.within_rows(operand) == within
+    expected, got = quantized(whole, operand, -2), apart.quantized(operand, -2)
+    np.testing.assert_equal((got.amax, got.scales), (expected.amax, expected.scales))
+    assert (got.elements, got.flags) == (expected.elements, expected.flags)
+    for field in ("elements", "scales", "tensor_scale", "axis", "block_shape"):
+        np.testing.assert_array_equal(getattr(got.codes, field), getattr(expected.codes, field))
+
+
 def test_numbers_that_no_window_has_do_not_count() -> None:
     """Scales are those of windows: the largest number lies between them."""
     x, operand = np.ones((1, 1, 3, 3), np.float32), RECIPES["current_scaling"].forward.first

@@ -9,8 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from softfloat import ROSTER, bits, reference
+from softfloat import ROSTER, Environment, bits, reference
 from softfloat.accumulators import chunked, exact, fma, tensor_core
+from softfloat.bits.blocks.scales import product_of_scales
 from softfloat.reference import dots, quantize_block
 from softfloat.scaling import (
     RECIPES,
@@ -303,3 +304,16 @@ def test_nothing_to_multiply(recipe: str, shape: tuple[int, int, int]) -> None:
         )
         assert codes.shape == flags.shape == (m, n)
         assert not codes.any()
+
+
+@pytest.mark.parametrize("options", [{}, {"rounding": "toward_positive"}, {"daz": True, "ftz": True}], ids=str)
+def test_scales_of_tensors_are_multiplied_as_codes_are(options: dict[str, Any]) -> None:
+    """Pairs of scales without a loop, those near the ends of the range among them, with the flags of a product of codes."""
+    random = np.random.default_rng(2)
+    numbers = (random.uniform(1, 2, 60) * 2.0 ** random.integers(-140, 120, 60)).astype(np.float32)
+    numbers = np.concatenate([numbers, np.float32([1, 3, 2.0**-126, 2.0**-149, 2.0**127, 0, np.inf, np.nan])])
+    environment = Environment(**options)
+    for x in numbers.view(np.uint32):
+        for y in numbers.view(np.uint32)[::5]:
+            found = product_of_scales(np.asarray(x), np.asarray(y), environment.settings)
+            assert found == bits.mul(x, y, "float32", environment=environment, flags="any")
