@@ -49,6 +49,9 @@ def both(monkeypatch: pytest.MonkeyPatch, scaling: scaled_segments.Scaling, tota
     with monkeypatch.context() as patch:
         patch.setattr(elementwise, "FAST", False)
         plain = scaling.added(total, sums, 0, site)
+    if np.isnan(sums.view(np.float32)).any():  # whose payloads the plain loop of sums knows
+        assert found is plain is None
+        return
     for one, other in zip(found, plain, strict=True):
         np.testing.assert_array_equal(one, other)
 
