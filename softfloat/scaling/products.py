@@ -19,6 +19,7 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
+from softfloat.bits.blocks.codes import exact_float
 from softfloat.bits.blocks.counts import void_of
 from softfloat.bits.blocks.numbers import float32_numbers
 from softfloat.bits.blocks.scales import every_scale, product_of_scales
@@ -241,9 +242,13 @@ def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     if last > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
         last = known.max(initial=0)
-    ends = np.array([known.min(), last]) if known.size else np.zeros(0, known.dtype)
-    values = every_scale(fmt)[ends] if fmt.bits <= LONGEST_TABLE else engine.decoded(ends, fmt)
-    low, high = values.tolist() or (1.0, 1.0)
+    if not known.size:
+        low = high = 1.0
+    elif fmt == float32:
+        low, high = (exact_float(np.uint32(code).view(np.float32)) for code in (known.min(), last))
+    else:
+        ends = np.array([known.min(), last])
+        low, high = (every_scale(fmt)[ends] if fmt.bits <= LONGEST_TABLE else engine.decoded(ends, fmt)).tolist()
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     return low * whole, high * whole
 

@@ -14,7 +14,7 @@ from softfloat import bits, engine
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks.codes import exact_float, spread
 from softfloat.bits.blocks.numbers import Layout, exactly, magnitude_bits
-from softfloat.bits.blocks.scales import FLOAT32, LARGEST, single, surely_normal
+from softfloat.bits.blocks.scales import FLOAT32, LARGEST, single, single_number, surely_normal
 from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
 from softfloat.engine import Codes, Options
@@ -240,7 +240,7 @@ def currently_scaled(
     fmt = tile_format(how.format, how.per)
     shape = fmt.block_shape(numbers.ndim, axis)
     quick = None
-    if single(how.epsilon) == how.epsilon:
+    if single_number(how.epsilon) == how.epsilon:
         known = engine.InverseScales(how.format.max, how.epsilon, how.power_of_two)
         quick = quickly_scaled(numbers, known, how.format, options, tuple(map(min, shape, numbers.shape)))
     if quick is not None:
