@@ -202,33 +202,12 @@ def powers(length, kind):
 
 
 @cache
-def given(length, kind):
-    """loop(numbers, codes, scales, left, flags, places, multiplier, integers, floats) -> flags OR-ed, of what all blocks are multiplied by.
-
-    Blocks are left that are not finite, or where the factor could make more than a tiny element of a subnormal float32.
-    """
-    largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
-
-    def given_loop(numbers, codes, scales, left, flags, places, multiplier, integers, floats):
-        limits, seen = limits_of(integers, floats), NONE
-        for block in range(places[0], places[1]):
-            first = place_of(block, places, length)
-            largest = largest_in(numbers, first, places)
-            product = bits_float(largest, ZERO) * multiplier
-            if (largest < INFINITE_BITS) & (multiplier < LARGEST_MULTIPLIER) & (product < LARGE):
-                seen |= multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
-            else:
-                left[block] = 1
-        return seen
-
-    return jit.compiled(given_loop)
-
-
-@cache
 def inverses(length, kind):
     """loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats) -> flags OR-ed, of scales whose inverses multiply.
 
-    `reals`: an inverse is the first number / amax, which is at least the second. `kept`: of the inverse's bits. It is 1 where amax is 0.
+    `reals`: an inverse is the first number / amax, which is at least the second; or it is the third, if that is not 0. `kept`: of the
+    quotient's bits. It is 1 where amax is 0. Blocks are left that are not finite, or where a subnormal float32 could become more than a tiny
+    element.
     """
     largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
@@ -238,9 +217,11 @@ def inverses(length, kind):
         for block in range(places[0], places[1]):
             largest = largest_in(numbers, first, places)
             amax = max(bits_float(largest, ZERO), reals[1])
-            bits = cut(float_bits(reals[0] / amax if amax > ZERO else ONE) & kept, NONE)
-            multiplier = bits_float(bits, ZERO)
-            if (largest < INFINITE_BITS) & (bits >= NORMAL_BITS) & (multiplier < LARGEST_MULTIPLIER):
+            found = cut(float_bits(reals[0] / amax if amax > ZERO else ONE) & kept, NONE)
+            multiplier = bits_float(found, ZERO) if reals[2] == ZERO else reals[2]
+            product = bits_float(largest, ZERO) * multiplier
+            ordinary = (largest < INFINITE_BITS) & (float_bits(multiplier) >= NORMAL_BITS) & (product < LARGE)
+            if ordinary & (multiplier < LARGEST_MULTIPLIER):
                 scales[block] = ONE / multiplier
                 seen |= multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
             else:

@@ -97,11 +97,14 @@ class InverseScales:
         The largest element, and the least amax.
     power_of_two : bool
         Whether inverses are rounded down to powers of two.
+    all : float
+        What all elements are multiplied by instead, a float32 number; 0: as they are found.
     """
 
-    largest: float
-    least: float
-    power_of_two: bool
+    largest: float = 1.0
+    least: float = 0.0
+    power_of_two: bool = False
+    all: float = 0.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,13 +209,12 @@ def quantized(
     places: tuple[Places, ...],
     element: Format | Fixed,
     settings: Settings,
-    scales: PowerScales | TableScales | InverseScales | Codes,
+    scales: PowerScales | TableScales | InverseScales,
     kind: str,
 ) -> Quantized:
     """float32 numbers as codes of elements, where each number is; `kind` is one of `kernels.quantization.KINDS`.
 
-    In place of scales there may be what all blocks are multiplied by. Of several places, those of the blocks of a row after each other.
-
+    Of several places, those of the blocks of a row after each other.
     Of kind "scaled", `codes` are the bits of scaled numbers. Codes of elements of fixed point are signs and magnitudes.
     """
     flat = flattened(numbers).view(np.int32)
@@ -231,9 +233,7 @@ def quantized(
         known = np.array(integers, np.int32), np.float32(scales.reciprocal)
     elif isinstance(scales, InverseScales):
         make, kept = quantization().inverses, -(1 << 23) if scales.power_of_two else -1
-        known = np.array([scales.largest, scales.least], np.float32), np.int32(kept)
-    elif not isinstance(scales, TableScales):
-        make, known = quantization().given, (flattened(scales)[0],)
+        known = np.array([scales.largest, scales.least, scales.all], np.float32), np.int32(kept)
     else:
         make = quantization().tables
         reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)

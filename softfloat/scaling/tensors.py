@@ -168,7 +168,8 @@ def scaled_elements(
     numbers: Numbers, scale: Numbers, fmt: Format, options: Options, block: tuple[int, ...] = ()
 ) -> tuple[Codes, Any]:
     """Codes of numbers times scales, one or one for each block, that product in float32 to nearest; flags are those of the last rounding."""
-    found = quickly_scaled(numbers, scale, fmt, options) if scale.size == 1 else None
+    alone = engine.InverseScales(all=float(scale.flat[0])) if scale.size == 1 and scale.all() else None
+    found = None if alone is None else quickly_scaled(numbers, alone, fmt, options)
     if found is not None:
         return found[:2]
     factors = spread(scale, block, numbers.shape) if block else scale
@@ -185,13 +186,13 @@ def scaled_elements(
 
 def quickly_scaled(
     numbers: Numbers,
-    scale: Numbers | engine.InverseScales,
+    scales: engine.InverseScales,
     fmt: Format,
     options: Options,
     block: tuple[int, ...] = (),
 ) -> tuple[Codes, Any, Codes] | None:
-    """(codes, flags, scales) of numbers times one scale, or under those found of blocks, by the compiled loop; None where it does not serve, or
-    numbers are not ordinary."""
+    """(codes, flags, scales) of numbers, blocks or all with one scale, by the compiled loop; None where it does not serve, or numbers are not
+    ordinary."""
     settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
     if numbers.size < (FEW if block else 1) or not engine.serves_elements(fmt, settings):
         return None
@@ -200,7 +201,7 @@ def quickly_scaled(
     if not engine.serves_places(*layout.places):
         return None
     array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"
-    made = engine.quantized(array, layout.places, fmt, settings, scale, "each" if each else "any")
+    made = engine.quantized(array, layout.places, fmt, settings, scales, "each" if each else "any")
     if made.left.any():
         return None
     codes, flags = (
