@@ -130,9 +130,9 @@ def nearest_integer(x, tied_up=True):
 
 def odd_neighbour(y):
     """The integer, or of the two around y the odd one."""
-    n = y.truncated()
-    bits = (n.magnitude() + 2.0**23).bits()
-    return (n.differs(y).choose(bits | 1, bits).floats() - 2.0**23).with_sign(y)
+    n, most = y.truncated(), 2.0 ** {32: 23, 64: 52}[y.bits().element.width]
+    bits = (n.magnitude() + most).bits()
+    return (n.differs(y).choose(bits | 1, bits).floats() - most).with_sign(y)
 
 
 TO_INTEGER = {
@@ -232,7 +232,7 @@ def without_subnormals(tile, x, manner):
     """What a stage that takes subnormals as zeros reads, if its Manner, or how it Draws, says that it does."""
     if not manner.daz:
         return x
-    return (x.magnitude() < tile.parameter("normal")).choose((x.bits() & SIGN).floats(), x)
+    return (x.magnitude() < tile.parameter("normal")).choose(x.all_of(0.0).with_sign(x), x)
 
 
 def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
@@ -254,7 +254,7 @@ def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
         else:
             tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
         if manner.ftz:
-            y = tiny.choose((x.bits() & SIGN).floats(), y)
+            y = tiny.choose(x.all_of(0.0).with_sign(x), y)
         state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(x.bits() ^ y.bits(), 0)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
@@ -472,13 +472,15 @@ def drawn_half(tile, row, x, state, saturate, watchful, ftz=False):
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(x)
 
 
-def whole_block(tile, row, running, products):
-    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in."""
+def whole_block(tile, row, running, products, signed):
+    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in. Zeros of one sign keep
+    it if they are `signed`."""
     s, lost = running, None
     for product in products:
         s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
         lost = error if lost is None else lost + error
-    return to_odd(*sum_and_error(s, lost))
+    found = to_odd(*sum_and_error(s, lost))
+    return (found.is_zero() & s.is_zero()).choose(s, found) if signed else found
 
 
 def stored_half(single, state, saturate, watchful):

@@ -1,4 +1,5 @@
 """Arithmetics: the words of an order, each one rounding: `product`, `total` and `fused`, which make the sum, and `plus`, which does not.
+What each arithmetic says of them is how it rounds `_product`, what of `_sum` and `_fma` is to be rounded, and how that is `_added` and `_plus`.
 Nor do `exactly` and `close`, whose sums are numbers of the format if they are rounded to nearest, those of `close` unless they overflow.
 
 `Careful` has every bit that decides, but for random bits after the first 16, where it leaves outputs open. `Quick` rounds by the CPU, and notes
@@ -106,6 +107,30 @@ class Arithmetic:
         """A number as a sum reads it."""
         return x if self.stage.native else without_subnormals(self.turn, x, self.stage)
 
+    def product(self, a, b):
+        """a * b, rounded."""
+        return self._told(*self._product(a, b))
+
+    def total(self, x, y):
+        """x + y, rounded, which is the sum."""
+        x = self.read(x)
+        return self._added(x, *self._sum(x, self.read(y)))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once, which is the sum."""
+        c = self.read(c)
+        return self._added(c, *self._fma(a, b, c))
+
+    def plus(self, x, y):
+        """x + y, rounded."""
+        return self._told(*self._plus(*self._sum(self.read(x), self.read(y))))
+
+    def _told(self, found, lost):
+        """What was rounded, if not None where something was lost."""
+        if lost is not None:
+            self.observer.rounding(self.state, lost)
+        return found
+
     def exactly(self, x, y):
         """x + y, which is a number of the format if it is rounded to nearest, and nothing is flushed."""
         return x + y if self.stage.keeps_errors else self.plus(x, y)
@@ -118,41 +143,30 @@ class Arithmetic:
 class Careful(Arithmetic):
     """Deterministic, to formats that float32 has bits to spare for. Halves may be lifted, to nearest where nothing is flushed."""
 
-    def product(self, a, b):
-        """a * b, rounded."""
+    def _product(self, a, b):
         manner = self.stage.manner
         exact = exact_product(self.turn, a, b, manner)
         found = rounded(self.turn, exact, self.state, manner, False)
-        self.observer.rounding(self.state, self._lost(exact, None, found))
-        return found if self.turn.lift == 1.0 else found * self.turn.lift
-
-    def total(self, x, y):
-        """x + y, rounded. Only flushing makes a sum tiny and inexact."""
-        x, y = self.read(x), self.read(y)
-        return self._added(x, *self._sum(x, y), self.stage.ftz)
-
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        c = self.read(c)
-        return self._added(c, exact_fma(self.turn, a, b, c, self.stage.manner), None, True)
-
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s, error = self._sum(self.read(x), self.read(y))
-        _, found = self._rounded(s, self.stage.ftz)
-        self.observer.rounding(self.state, self._lost(s, error, found))
-        return found
+        return found if self.turn.lift == 1.0 else found * self.turn.lift, self._lost(exact, None, found)
 
     def _sum(self, x, y):
-        """(a sum that rounds as the exact one does, what it lost; None if that is in its last bit, or nobody looks)."""
-        turn, manner = self.turn, self.stage.manner
+        """(a sum that rounds as the exact one does, what it lost, None if that is in its last bit, or nobody looks; whether it may be tiny and
+        inexact, as only flushing makes it)."""
+        turn, manner, ftz = self.turn, self.stage.manner, self.stage.ftz
         if manner.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
-            return sum_and_error(
+            return *sum_and_error(
                 x, y
-            )  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
+            ), ftz  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
         if turn.directed and not self.observer.looks:
-            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding]), None
-        return exact_sum(turn, y, x, manner), None
+            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding]), None, ftz
+        return exact_sum(turn, y, x, manner), None, ftz
+
+    def _fma(self, a, b, c):
+        return exact_fma(self.turn, a, b, c, self.stage.manner), None, True
+
+    def _plus(self, s, error, may_underflow):
+        _, found = self._rounded(s, may_underflow)
+        return found, self._lost(s, error, found)
 
     def _rounded(self, s, may_underflow):
         """(rounded as if exponents had no end, rounded)."""
@@ -188,27 +202,19 @@ class Careful(Arithmetic):
 class CarefulSingle(Arithmetic):
     """Deterministic, to float32 or float64."""
 
-    def product(self, a, b):
-        """a * b, rounded, if it is not exact."""
+    def _product(self, a, b):
         if self.stage.family == "float32_of_narrow":
-            return a * b
-        found, lost = single_product(self.turn, a, b, self.stage.manner)
-        self.observer.rounding(self.state, lost)
-        return found
+            return a * b, None
+        return single_product(self.turn, a, b, self.stage.manner)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(x, *single_sum(self.turn, x, y, self.stage.manner))
+    def _sum(self, x, y):
+        return single_sum(self.turn, x, y, self.stage.manner)
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        return self._added(c, *single_fused(self.turn, a, b, c, self.stage.manner))
+    def _fma(self, a, b, c):
+        return single_fused(self.turn, a, b, c, self.stage.manner)
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s, lost = single_sum(self.turn, x, y, self.stage.manner)
-        self.observer.rounding(self.state, lost)
-        return s
+    def _plus(self, s, lost):
+        return s, lost
 
     def product_in_parts(self, a, b):
         """(a * b rounded to nearest, what it lost)."""
@@ -256,27 +262,16 @@ class CarefulDraws(Arithmetic):
             self.state[OVERFLOW] = self.state[OVERFLOW].bits() | over
         return found, lost.nonzero(), over.nonzero()
 
-    def product(self, a, b):
-        """a * b, rounded."""
-        found, lost, _ = self._drawn(*product_to_draw(a, b, self.stage.options), PRODUCT)
-        self.observer.rounding(self.state, lost)
-        return found
+    def _product(self, a, b):
+        return self._drawn(*product_to_draw(a, b, self.stage.options), PRODUCT)[:2]
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        x, y = self.read(x), self.read(y)
-        return self._added(x, *sum_and_error(x, y))
+    _sum = staticmethod(sum_and_error)
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        c = self.read(c)
-        return self._added(c, *fused_and_error(a, b, c, self.stage.wide))
+    def _fma(self, a, b, c):
+        return fused_and_error(a, b, c, self.stage.wide)
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        found, lost, _ = self._drawn(*sum_and_error(self.read(x), self.read(y)), RUNNING)
-        self.observer.rounding(self.state, lost)
-        return found
+    def _plus(self, s, error):
+        return self._drawn(s, error, RUNNING)[:2]
 
     def _added(self, x, s, error):
         """s + error, rounded, which is what was added to x."""
@@ -305,46 +300,43 @@ class CarefulSingleDraws(Arithmetic):
         """1 + the first 16 bits of a site's next random number, or the only one as it is."""
         return self.random(site) if self.stage.either else super().one_and_random(site)
 
-    def product(self, a, b):
-        """a * b, rounded, if it is not exact."""
+    def _product(self, a, b):
         found, error = product_to_draw(a, b, self.stage.options)
         if error is None:
-            return found
+            return found, None
         drawn = self._settled(found, error, self.one_and_random(PRODUCT))
-        self.observer.rounding(self.state, error.nonzero() | drawn.apart_from(found))
-        return drawn
+        return drawn, error.nonzero() | drawn.apart_from(found)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(x, *sum_and_error(x, y))
+    _sum = staticmethod(sum_and_error)
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once: to float32 by way of float64, to odd, unless the product is exact."""
+    def _fma(self, a, b, c):
+        """To float32 by way of float64, to odd, unless the product is exact."""
         if not self.stage.wide:
-            return self._added(c, *sum_and_error(a * b, c))
+            return sum_and_error(a * b, c)
         if self.stage.double:
             s = a.fused(b, c)
-            return self._added(c, s, rest_of_fused(s, a, b, c), False)
+            return s, rest_of_fused(s, a, b, c), False
         exact = to_odd(*sum_and_error(a.double() * b.double(), c.double()))
         s = exact.single()
-        return self._added(c, s, (exact - s.double()).single(), False)
+        return s, (exact - s.double()).single(), False
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s, error = sum_and_error(x, y)
-        found = self._settled(s, error, self.one_and_random(RUNNING))
-        self.observer.rounding(self.state, error.nonzero() | found.apart_from(s))
-        return found
-
-    def _added(self, x, s, error, sure=True):
-        """s + error, rounded, which is what was added to x; a `sure` error is all that s lacks."""
+    def _plus(self, s, error, sure=True):
+        """s + error, rounded; a `sure` error is all that s lacks."""
         found = self._settled(s, error, self.one_and_random(RUNNING), sure)
-        self.observer.addition(self.state, Addition(x, found, error.nonzero() | found.apart_from(s)))
+        return found, error.nonzero() | found.apart_from(s)
+
+    def _added(self, x, *exact):
+        found, lost = self._plus(*exact)
+        self.observer.addition(self.state, Addition(x, found, lost))
         return found
 
 
 class Quick(Arithmetic):
     """Deterministic, rounded by the CPU to float32 first, and then by its bits; what may be wrong is noted in slots of the state."""
+
+    def read(self, x):
+        """A number as it is: what reads as zero, and is none, is noted."""
+        return x
 
     def operands(self, place):
         """The factors of a product, the second of which is lifted."""
@@ -362,25 +354,20 @@ class Quick(Arithmetic):
         settled = is_settled(self.turn, operation, manner) if settled is None else settled
         return quickly(self.turn, s, self.state, manner, settled, below, lifted, alone)
 
-    def product(self, a, b):
-        """a * b, rounded."""
+    def _product(self, a, b):
         manner = self.stage.manner
         exact = exact_product(self.turn, a, b, manner)
         alone = is_settled(self.turn, "mul_add", manner)
         found = self._rounded(exact, "mul_add", settled=True, alone=alone)
-        self.observer.rounding(self.state, found.apart_from(exact))
-        return found
-
-    def total(self, x, y):
-        """x + y, rounded."""
-        s = exact_sum(self.turn, y, x, self.stage.manner) if self.observer.looks else self._sum(x, y)
-        return self._added(x, s, self._rounded(s, "mul_add"))
+        return found, found.apart_from(exact)
 
     def _sum(self, x, y):
-        return directed(self.turn, self.stage.manner, lambda direction: y.plus_toward(direction, x)) or x + y
+        turn, manner = self.turn, self.stage.manner
+        if self.observer.looks:
+            return exact_sum(turn, y, x, manner), "mul_add"
+        return directed(turn, manner, lambda direction: y.plus_toward(direction, x)) or x + y, "mul_add"
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
+    def _fma(self, a, b, c):
         turn, manner = self.turn, self.stage.manner
         below = from_below(turn, "fma", manner) and turn.lift > 1
         if self.observer.looks:
@@ -389,7 +376,7 @@ class Quick(Arithmetic):
             s = a.fused_toward("zero", b, c)
         else:
             s = directed(turn, manner, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
-        return self._added(c, s, self._rounded(s, "fma", below))
+        return s, "fma", below
 
     def mended(self, c, y):
         """A fused sum in halves, to nearest, of which ties went up: those of exact sums go to even.
@@ -401,7 +388,8 @@ class Quick(Arithmetic):
         tie = y.bits() - HALF_TIE
         return (low.equals(tie) & high.equals(tie)).choose(y.bits() & ~LAST_BIT, y.bits()).floats()
 
-    def _added(self, x, s, found):
+    def _added(self, x, s, *how):
+        found = self._rounded(s, *how)
         self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
         return found
 
@@ -413,24 +401,23 @@ class Lifted(Quick):
         return round_half_bits(s)
 
     def _sum(self, x, y):
-        return x + y
+        return (x + y,)
 
 
 class Split(Quick):
     """Sums that no overflow threatens, rounded by what they lose as parts of larger ones; of halves where no product is tiny."""
 
-    def product(self, a, b):
-        """a * b, rounded: its larger part is a product itself."""
+    def _product(self, a, b):
+        """The larger part of a product is one itself."""
         wide = a * (b * (2.0 ** SPLIT[self.stage.family] + 1.0))
         found = wide - (a.fused(b * -1.0, wide) if self.turn.fuses else wide - a * b)
-        self.observer.rounding(self.state, found.apart_from(a * b))
-        return found
+        return found, found.apart_from(a * b)
 
     def _rounded(self, s, *_, **__):
         return split(s, SPLIT[self.stage.family])
 
 
-class QuickDraws(Arithmetic):
+class QuickDraws(Quick):
     """Rounded stochastically by adding random bits and cutting; what may be wrong is noted in slots of the state."""
 
     def _sure(self):
@@ -450,48 +437,30 @@ class QuickDraws(Arithmetic):
             taken = noise.nonzero().choose(noise.all_of(-1), noise)
         return quickly_drawn(self.turn, s, noise, self.state, self.stage.family, where, self.turn.lift > 1, taken)
 
-    def product(self, a, b):
-        """a * b, rounded."""
+    def _product(self, a, b):
         if self.stage.wide and self._to_odd:
             exact, where = exact_product(self.turn, a, b, self.stage), EXACT if self.stage.either else AROUND
         else:
             exact, where = drawn_product(self.turn, a, b, self.stage.wide)
         found = self._drawn(exact, PRODUCT, where)
-        self.observer.rounding(self.state, found.apart_from(exact))
-        return found
-
-    def operands(self, place):
-        """The factors of a product, the second of which is lifted."""
-        a, b = super().operands(place)
-        return a, b if self.turn.lift == 1.0 else b * self.turn.lift
+        return found, found.apart_from(exact)
 
     def _sum(self, x, y):
         if self._to_odd:
-            return exact_sum(self.turn, y, x, self.stage.manner)
-        return x.plus_toward("zero", y) if self.turn.directed else x + y
+            return (exact_sum(self.turn, y, x, self.stage.manner),)
+        return (x.plus_toward("zero", y) if self.turn.directed else x + y,)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(x, self._sum(x, y))
-
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
+    def _fma(self, a, b, c):
         if self._to_odd:
-            return self._added(c, exact_fma(self.turn, a, b, c, self.stage))
-        return self._added(c, a.fused_toward("zero", b, c) if self.turn.directed else a.fused(b, c))
+            return (exact_fma(self.turn, a, b, c, self.stage),)
+        return (a.fused_toward("zero", b, c) if self.turn.directed else a.fused(b, c),)
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s = self._sum(x, y)
-        found = self._drawn(s, RUNNING, self._sure())
-        self.observer.rounding(self.state, found.apart_from(s))
-        return found
+    def _plus(self, s):
+        found = self._rounded(s)
+        return found, found.apart_from(s)
 
-    def _added(self, x, s):
-        """s, rounded, which is what was added to x."""
-        found = self._drawn(s, RUNNING, self._sure())
-        self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
-        return found
+    def _rounded(self, s, *_, **__):
+        return self._drawn(s, RUNNING, self._sure())
 
 
 class QuickSingleDraws(CarefulSingleDraws):
@@ -514,29 +483,19 @@ class Whole(Arithmetic):
                 self.state[slot] = lanes.choose(bits | 1, bits)
         return found, raised[0], raised[2]
 
-    def product(self, a, b):
-        """a * b, rounded."""
-        if not self.stage.rounds_products:
-            return a * b
-        found, lost, _ = self._rounded(PRODUCT, a, b, a.all_of(-0.0))
-        self.observer.rounding(self.state, lost)
-        return found
+    def _product(self, a, b):
+        return self._plus(a, b, a.all_of(-0.0), PRODUCT) if self.stage.rounds_products else (a * b, None)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(self.read(x), self.read(y), y.all_of(1.0))
+    def _sum(self, x, y):
+        return y, y.all_of(1.0), x
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        return self._added(self.read(c), a, b)
+    def _fma(self, a, b, c):
+        return a, b, c
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        found, lost, _ = self._rounded(RUNNING, self.read(y), y.all_of(1.0), self.read(x))
-        self.observer.rounding(self.state, lost)
-        return found
+    def _plus(self, a, b, x, site=RUNNING):
+        return self._rounded(site, a, b, x)[:2]
 
-    def _added(self, x, a, b):
+    def _added(self, x, a, b, _):
         """a * b + x, rounded, of which x was there."""
         found, lost, over = self._rounded(RUNNING, a, b, x)
         changed = a.nonzero() & b.nonzero() & (x.magnitude() < np.inf)

@@ -342,6 +342,8 @@ def _wide_numbers(planned: Program, stored: str) -> Any:
         fields |= {
             "largest": float(memory.max),
             "lowest": (1023 + memory.emin) << 52,
+            "magic": (52 - memory.mantissa_bits) << 52 | 1 << 51,
+            "tiny": target.tiny_positive,
             "spacing": memory.mantissa_bits << 52,
             "per_quantum": (2 * 1023 + memory.mantissa_bits) << 52,
             "tiny_positive": target.tiny_positive,
