@@ -20,7 +20,7 @@ from .steps import (
     UNDERFLOW,
     UNSETTLED,
     VALUE,
-    Manner,
+    Stage,
     drawn_half,
     in_pairs,
     rounded,
@@ -226,7 +226,7 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
         below = s.bits() ^ kept
         y = below.nonzero().choose(kept | (-tile.integer("kept_bits")), kept).floats()
     else:
-        y = rounded(tile, s, state, Manner("narrow", noted=saturate), False)
+        y = rounded(tile, s, state, Stage("narrow", noted=saturate), False)
         y = (running.magnitude() < np.inf).choose(y, running)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
@@ -240,7 +240,7 @@ def stored(tile, row, running, before, state, watchful, unit):
     elif unit.stored == "nearest":
         half = stored_half(running.single(), state, unit.saturate, watchful)
     else:
-        half = rounded(tile, running, state, Manner("narrow", unit.stored, unit.saturate, ftz=unit.ftz), watchful)
+        half = rounded(tile, running, state, Stage("narrow", unit.stored, unit.saturate, ftz=unit.ftz), watchful)
     bounded = unit.saturate and unit.stored not in ("toward_positive", "toward_negative")
     return half if bounded else (before.magnitude() < np.inf).choose(half, before)
 

@@ -144,25 +144,25 @@ class Careful(Arithmetic):
     """Deterministic, to formats that float32 has bits to spare for. Halves may be lifted, to nearest where nothing is flushed."""
 
     def _product(self, a, b):
-        manner = self.stage.manner
-        exact = exact_product(self.turn, a, b, manner)
-        found = rounded(self.turn, exact, self.state, manner, False)
+        stage = self.stage
+        exact = exact_product(self.turn, a, b, stage)
+        found = rounded(self.turn, exact, self.state, stage, False)
         return found if self.turn.lift == 1.0 else found * self.turn.lift, self._lost(exact, None, found)
 
     def _sum(self, x, y):
         """(a sum that rounds as the exact one does, what it lost, None if that is in its last bit, or nobody looks; whether it may be tiny and
         inexact, as only flushing makes it)."""
-        turn, manner, ftz = self.turn, self.stage.manner, self.stage.ftz
-        if manner.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
+        turn, stage, ftz = self.turn, self.stage, self.stage.ftz
+        if stage.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
             return *sum_and_error(
                 x, y
             ), ftz  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
         if turn.directed and not self.observer.looks:
-            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding]), None, ftz
-        return exact_sum(turn, y, x, manner), None, ftz
+            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[stage.rounding]), None, ftz
+        return exact_sum(turn, y, x, stage), None, ftz
 
     def _fma(self, a, b, c):
-        return exact_fma(self.turn, a, b, c, self.stage.manner), None, True
+        return exact_fma(self.turn, a, b, c, self.stage), None, True
 
     def _plus(self, s, error, may_underflow):
         _, found = self._rounded(s, may_underflow)
@@ -170,11 +170,11 @@ class Careful(Arithmetic):
 
     def _rounded(self, s, may_underflow):
         """(rounded as if exponents had no end, rounded)."""
-        turn, manner = self.turn, self.stage.manner
+        turn, stage = self.turn, self.stage
         if turn.lift > 1:
             return (round_half_bits(s),) * 2
-        unbounded = rounded(turn, s, self.state, manner, False, may_underflow=may_underflow, bound=False)
-        return unbounded, bounded(turn, unbounded, self.state, manner)
+        unbounded = rounded(turn, s, self.state, stage, False, may_underflow=may_underflow, bound=False)
+        return unbounded, bounded(turn, unbounded, self.state, stage)
 
     def _lost(self, s, error, found):
         """Where something was lost, or where nobody asks for lanes the bits in which the rounded sum differs: no sum comes to be NaN exactly."""
@@ -205,13 +205,13 @@ class CarefulSingle(Arithmetic):
     def _product(self, a, b):
         if self.stage.family == "float32_of_narrow":
             return a * b, None
-        return single_product(self.turn, a, b, self.stage.manner)
+        return single_product(self.turn, a, b, self.stage)
 
     def _sum(self, x, y):
-        return single_sum(self.turn, x, y, self.stage.manner)
+        return single_sum(self.turn, x, y, self.stage)
 
     def _fma(self, a, b, c):
-        return single_fused(self.turn, a, b, c, self.stage.manner)
+        return single_fused(self.turn, a, b, c, self.stage)
 
     def _plus(self, s, lost):
         return s, lost
@@ -232,9 +232,9 @@ class CarefulSingle(Arithmetic):
         error, rest = sum_and_error(error, rest)
         s, error = sum_and_error(s, error)
         s, error = sum_and_error(s, to_odd(*sum_and_error(error, rest)))
-        manner = self.stage.manner
-        found, lost = rounded_single(self.turn, s, error, s, manner)
-        zero = found.all_of(-0.0 if manner.rounding == "toward_negative" else 0.0)
+        stage = self.stage
+        found, lost = rounded_single(self.turn, s, error, s, stage)
+        zero = found.all_of(-0.0 if stage.rounding == "toward_negative" else 0.0)
         self.observer.addition(self.state, Addition(high, found, lost))
         return beyond.bits().is_zero().choose(found.is_zero().choose(zero, found), np.inf)
 
@@ -251,11 +251,11 @@ class CarefulDraws(Arithmetic):
 
     def _drawn(self, s, error, site):
         """(rounded, bits where something was lost, where it became the largest number)."""
-        nothing, options = s.all_of(0.0), self.stage.options
-        if options.either and error is not None:
+        nothing, stage = s.all_of(0.0), self.stage
+        if stage.either and error is not None:
             s, error = to_odd(s, error), None
         own = self.state | {INEXACT: nothing, OVERFLOW: nothing}
-        found = drawn(self.turn, s, error, self.one_and_random(site), own, options, True)
+        found = drawn(self.turn, s, error, self.one_and_random(site), own, stage, True)
         lost, over = own.pop(INEXACT).bits(), own.pop(OVERFLOW).bits()
         self.state |= own
         if OVERFLOW in self.state:
@@ -263,7 +263,7 @@ class CarefulDraws(Arithmetic):
         return found, lost.nonzero(), over.nonzero()
 
     def _product(self, a, b):
-        return self._drawn(*product_to_draw(a, b, self.stage.options), PRODUCT)[:2]
+        return self._drawn(*product_to_draw(a, b, self.stage), PRODUCT)[:2]
 
     _sum = staticmethod(sum_and_error)
 
@@ -301,7 +301,7 @@ class CarefulSingleDraws(Arithmetic):
         return self.random(site) if self.stage.either else super().one_and_random(site)
 
     def _product(self, a, b):
-        found, error = product_to_draw(a, b, self.stage.options)
+        found, error = product_to_draw(a, b, self.stage)
         if error is None:
             return found, None
         drawn = self._settled(found, error, self.one_and_random(PRODUCT))
@@ -345,37 +345,37 @@ class Quick(Arithmetic):
 
     def _rounded(self, s, operation, below=False, settled=None, alone=True):
         """s rounded again; `settled`: the first rounding does no harm, as it does not to sums of some operations."""
-        manner, lifted = self.stage.manner, self.turn.lift > 1
+        stage, lifted = self.stage, self.turn.lift > 1
         if self.observer.looks:  # to odd
-            if manner.family == "half" and manner.nearest:
+            if stage.family == "half" and stage.nearest:
                 watch_half(s.bits() | 1, self.state)
                 return round_half_bits(s)
-            return quickly(self.turn, s, self.state, manner._replace(noted=True), True)
-        settled = is_settled(self.turn, operation, manner) if settled is None else settled
-        return quickly(self.turn, s, self.state, manner, settled, below, lifted, alone)
+            return quickly(self.turn, s, self.state, stage._replace(noted=True), True)
+        settled = is_settled(self.turn, operation, stage) if settled is None else settled
+        return quickly(self.turn, s, self.state, stage, settled, below, lifted, alone)
 
     def _product(self, a, b):
-        manner = self.stage.manner
-        exact = exact_product(self.turn, a, b, manner)
-        alone = is_settled(self.turn, "mul_add", manner)
+        stage = self.stage
+        exact = exact_product(self.turn, a, b, stage)
+        alone = is_settled(self.turn, "mul_add", stage)
         found = self._rounded(exact, "mul_add", settled=True, alone=alone)
         return found, found.apart_from(exact)
 
     def _sum(self, x, y):
-        turn, manner = self.turn, self.stage.manner
+        turn, stage = self.turn, self.stage
         if self.observer.looks:
-            return exact_sum(turn, y, x, manner), "mul_add"
-        return directed(turn, manner, lambda direction: y.plus_toward(direction, x)) or x + y, "mul_add"
+            return exact_sum(turn, y, x, stage), "mul_add"
+        return directed(turn, stage, lambda direction: y.plus_toward(direction, x)) or x + y, "mul_add"
 
     def _fma(self, a, b, c):
-        turn, manner = self.turn, self.stage.manner
-        below = from_below(turn, "fma", manner) and turn.lift > 1
+        turn, stage = self.turn, self.stage
+        below = from_below(turn, "fma", stage) and turn.lift > 1
         if self.observer.looks:
-            s = exact_fma(turn, a, b, c, manner)
+            s = exact_fma(turn, a, b, c, stage)
         elif below:
             s = a.fused_toward("zero", b, c)
         else:
-            s = directed(turn, manner, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
+            s = directed(turn, stage, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
         return s, "fma", below
 
     def mended(self, c, y):
@@ -447,7 +447,7 @@ class QuickDraws(Quick):
 
     def _sum(self, x, y):
         if self._to_odd:
-            return (exact_sum(self.turn, y, x, self.stage.manner),)
+            return (exact_sum(self.turn, y, x, self.stage),)
         return (x.plus_toward("zero", y) if self.turn.directed else x + y,)
 
     def _fma(self, a, b, c):
@@ -516,7 +516,7 @@ def quick(stage, order, counts, grid=False):
         return QuickSingleDraws if stage.native else QuickDraws
     if grid and not counts and is_lifted(order, stage):
         return Lifted
-    plain = stage.manner.nearest and not (stage.daz or stage.ftz)
+    plain = stage.nearest and not (stage.daz or stage.ftz)
     if stage.native or order.compensates or (plain and not counts and not (order.fuses and stage.family != "bfloat16")):
         return None
     return Quick
@@ -530,7 +530,7 @@ def is_lifted(order, stage):
 def splits(order, stage):
     """Whether `Split` does for sums that no overflow threatens."""
     rounds = order.in_order and order.multiplies and not (order.fuses or order.compensates or stage.draws)
-    return rounds and splits_sums("mul_add", stage.manner)
+    return rounds and splits_sums("mul_add", stage)
 
 
 def lift(stage, order, observer):
@@ -554,14 +554,14 @@ def watches(stage, counts, lifted=False):
     if stage.draws:
         return drawn_watches(stage.family, lifted)
     if counts:
-        return counting_watches(stage.manner)
-    return HALF_WATCHES if stage.family == "half" and not lifted else deterministic_watches(stage.manner)
+        return counting_watches(stage)
+    return HALF_WATCHES if stage.family == "half" and not lifted else deterministic_watches(stage)
 
 
 def went_wrong(stage, counts, fuses=False, lifted=False):
     """wrong(turn, state): whether what a quick one has noted says so, as a bit. Where it `fuses` wide products, float32's errors are rounded."""
     if not stage.draws:
-        return deterministic_went_wrong(stage.manner, ("fma" if fuses else "mul_add") if lifted else None)
+        return deterministic_went_wrong(stage, ("fma" if fuses else "mul_add") if lifted else None)
     return draw_went_wrong(
         stage.family, (lambda _: AROUND) if counts else drawn_from, not (fuses and stage.wide), lifted
     )
@@ -569,7 +569,7 @@ def went_wrong(stage, counts, fuses=False, lifted=False):
 
 def mends(stage, order, counts, lifted):
     """Whether ties that went wrong are all that goes wrong, mostly, and are put right by themselves: of halves where the CPU has directions."""
-    return lifted and not (stage.draws or counts) and order.fuses and stage.manner.nearest and has_feature("avx512f")
+    return lifted and not (stage.draws or counts) and order.fuses and stage.nearest and has_feature("avx512f")
 
 
 def fails_beyond_ties(turn, state):

@@ -182,7 +182,7 @@ class Maker:
         self.elements = {which: SHORT if what.reading and x else self.item for which, x in zip("ab", own, strict=True)}
         self.codes = self.elements | CODED[what.coded]
         self.carried = (*self.order.slots, *self.observer.slots)
-        self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
+        self.noted = (INEXACT, *self.stage.slots)
         most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
         sizes = {PRODUCT: MANY_NUMBERS, RUNNING: max(MANY_NUMBERS, 1 << (most + noise.ROUNDINGS - 1).bit_length())}
         if not self.order.in_order:

@@ -417,7 +417,7 @@ class InOrder(Threads):
             self.quick = what.stage._replace(family="narrow")  # which notes no halves of words
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         told = (OVERFLOWED, ROUNDED, SWAMPED) * what.counts
-        noted = (INEXACT, *(what.stage.options if what.stage.draws else what.stage.manner).slots)
+        noted = (INEXACT, *what.stage.slots)
         stage = what.stage
         self.settles = stage.draws and not (stage.wide or stage.either or stage.native)  # errors are exact, and decide
         self.slots = tuple(dict.fromkeys((*order.slots, *self.observer.slots, *noted, *told)))

@@ -48,7 +48,7 @@ def way_of(planned: Program, begins: bool, counting: bool) -> Way | None:
     """The way of the CPU whose orders, roundings or unit serve a program, if there is one; whether sums begin with c, and are counted."""
     way = ways.choose(planned)
     if isinstance(way, Generated):
-        return None if way.compensates or planned.goes_on else way
+        return None if way.compensates or planned.goes_on or planned.wide or not way.in_order else way
     return None if counting or planned.goes_on else _unit_of(planned, begins)
 
 

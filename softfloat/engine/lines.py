@@ -30,9 +30,7 @@ from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import (
-    Drawn,
     Generated,
-    OneByOne,
     Place,
     Random,
     Tally,
@@ -214,7 +212,7 @@ class _Work:
     @property
     def draws(self) -> bool:
         """Whether sums are rounded stochastically."""
-        return isinstance(self.way, Drawn)
+        return isinstance(self.way, Generated) and bool(self.way.stage.draws)
 
     @property
     def cells(self) -> int:
@@ -302,10 +300,10 @@ def run(
     kinds = dots()
     shared: Codes | None = None
     extent = None
-    if second.steps == (0, 0) and isinstance(way, OneByOne):
+    if second.steps == (0, 0) and isinstance(way, Generated) and way.plainly_in_order:
         shared = np.empty((1, 1, 1, 1), way.carrier)
         extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
-        flushes = way.manner.daz or way.manner.ftz
+        flushes = way.stage.daz or way.stage.ftz
         ones = ones or (
             tally is None
             and not flushes
@@ -339,7 +337,7 @@ def run(
         nan_flags,
         count == 1 and not (isinstance(way, Generated) and not way.in_order),
         address,
-        planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
+        planned.begun.get(kinds.RUNNING if isinstance(way, Generated) else kinds.STORE, 0),
         planned.apart,
         start is None and in_range,
         tally,
@@ -376,7 +374,7 @@ def _with_errors(
     way: Way, planned: Program, codes: Codes, errors: Codes, line: Line, random: Random
 ) -> tuple[Codes, Codes]:
     """Sums, or all sums so far, and the errors that are to be added to them; stochastically by the random numbers that come next."""
-    if not isinstance(way, Drawn):
+    if not way.site.width:
         return elementwise.add(
             codes, tiling.codes_of(errors, planned.partials, way.site), planned.partials, way.site.rule
         )
@@ -562,7 +560,7 @@ def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     """Some outputs; whether their operands are of a kind that this way serves."""
     work, outputs = state.work, state.outputs
     way, length = work.way, work.length
-    group = generated.TURNS if isinstance(way, Drawn) else way.group
+    group = generated.TURNS if work.draws else way.group
     step = length if work.in_pairs else max(work.piece // (state.panels * work.cells) // group, 1) * group
     cells, count, mine = work.cells, outputs.stop - outputs.start, slice(outputs.start, outputs.stop)
     padded = state.panels * cells

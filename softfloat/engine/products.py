@@ -28,7 +28,6 @@ from softfloat.engine import (
     units,
     ways,
     wide_sums,
-    wide_ways,
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
@@ -145,7 +144,7 @@ def _by_line(
                 return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
             outputs[paired.left % outputs.size] = True
             return paired[:2]
-        way = way_in_order(part)
+        way: ways.Way | None = ways.choose(part)
         if way is None and not part.wide and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
@@ -389,7 +388,7 @@ def _wide_grid(
         done = _quick(problem, planned, problem.a, problem.b, start, call, key, tally)
         in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
         errors = planned.draws and planned.accumulator.compensation is not None
-        if errors and in_order and wide_ways.way_of(planned) is not None:  # lines draw them
+        if errors and in_order and ways.choose(planned) is not None:  # lines draw them
             _spread_rows(problem, planned, call, results, counting)
             return
     if done is None:
@@ -552,7 +551,7 @@ def _by_parts(
 
     def run_chains(first: Program) -> Done | None:
         way = way_of(first) if accumulator.chains > 1 and tally is None else None
-        if not isinstance(way, ways.Drawn) or any(planned.begun.values()):
+        if not isinstance(way, ways.Generated) or not way.stage.draws or any(planned.begun.values()):
             return None
         return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
 
@@ -595,15 +594,10 @@ def _by_codes(
 
 def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
-    way = described.in_pairs(planned) if _pairs_all(planned) else way_in_order(planned)
+    way = ways.choose(planned)
     if way is not None and way.compensates and planned.draws:
         return None
     return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
-
-
-def way_in_order(planned: Program) -> ways.Way | None:
-    """The way of a program that adds products one after the other, if loops know it."""
-    return wide_ways.way_of(planned) if planned.wide else ways.choose(planned)
 
 
 def is_straight(planned: Program) -> bool:

@@ -150,7 +150,7 @@ def _plan(
         readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
         in_range=not grid.addend and stacks.always_fits(way, planned),
-        watched=isinstance(way, ways.OneByOne) and grid.work >= WATCHED,
+        watched=isinstance(way, ways.Generated) and way.plainly_in_order and grid.work >= WATCHED,
         cost=cost,
         coded=coded,
         to_output=to_output,
@@ -240,7 +240,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
     if not plan.in_range and not stacks.fits(plan.way, plan.planned, spans, span_of_c):
         return None
     told: dict[str, Codes] = {}
-    if plan.watched and isinstance(plan.way, ways.OneByOne):
+    if plan.watched and isinstance(plan.way, ways.Generated):
         x, y = (
             panel
             if reader is None
@@ -372,7 +372,7 @@ def _rule_of_sums(
     except (TypeError, ValueError):
         return None
     way = ways.choose(planned)
-    if not isinstance(way, ways.OneByOne) or way.operation != "fma":
+    if way is None or way.operation != "fma" or way.stage.draws:
         return None
     return way.site.rule
 

@@ -18,7 +18,7 @@ from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
-from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import Generated, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow
@@ -375,7 +375,7 @@ def run(
 
 
 def run_chains(
-    way: Drawn, planned: Program, a: Codes, b: Codes, chains: int, place: Place, random: Random
+    way: Generated, planned: Program, a: Codes, b: Codes, chains: int, place: Place, random: Random
 ) -> tuple[Codes, Codes] | None:
     """(codes in the partials format, flags) of chains that draw, (chains, rows, columns), of codes a, (rows, k), and b, (k, columns).
 

@@ -27,7 +27,7 @@ from softfloat.engine.ways import (
     Random,
     Tally,
     Way,
-    only,
+    is_known,
     overflow_serves,
     tile_of,
     written,
@@ -251,7 +251,7 @@ def _pairs(planned: Program) -> UnitWay | None:
             return None
         if how.segment % (how.chains * how.block) or (not tree and how.block > 1) or not available()[0]:
             return None
-    if not only(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
+    if not is_known(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
         return None
     if not exact and not (nearest and how.leaf == 1 and tree):
         return None
@@ -389,7 +389,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     how, aligned, floor = planned.accumulator, planned.accumulator.aligned, dots()
     running = planned.sites[floor.RUNNING]
     names = {"block", "fraction_bits", "alignment", "unpacked", "positive_zeros", "block_sum", "store", "store_every"}
-    if aligned is None or not only(aligned, FIELDS_OF_ALIGNMENT) or not only(how, LAYOUT | names):
+    if aligned is None or not is_known(aligned, FIELDS_OF_ALIGNMENT) or not is_known(how, LAYOUT | names):
         return None
     apart, result = how.block_sum is not None, _result(running)
     if planned.block % aligned.group or (aligned.halves and aligned.group > 1):
@@ -480,7 +480,7 @@ def _exact(planned: Program) -> UnitWay | None:
     """Blocks that are added exactly; single products where sums are stored on the way."""
     how, running = planned.accumulator, planned.sites[dots().RUNNING]
     names = LAYOUT | {"block", "store", "store_every", "scale_exponent", "keeps_zero_sign"}
-    if not only(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
+    if not is_known(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
         return None
     result = _result(running)
     if result is None or result == "odd":
@@ -512,7 +512,7 @@ def _exact(planned: Program) -> UnitWay | None:
 def _fixed(planned: Program) -> UnitWay | None:
     """A register in fixed point."""
     how, site = planned.accumulator, planned.sites[dots().RUNNING]
-    if not only(how, LAYOUT | {"fixed"}) or how.fixed is None:
+    if not is_known(how, LAYOUT | {"fixed"}) or how.fixed is None:
         return None
     if sum(fmt.p for fmt in planned.formats) > EXACT_BITS:
         return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.accumulators.accumulator import ALL
-from softfloat.engine import elementwise, wide_ways
+from softfloat.engine import elementwise, ways
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import PLAIN, widened
 from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
@@ -224,7 +224,7 @@ def run(
 def _sum(grid: _Grid, total: _Number, first: int, length: int) -> _Number:
     """A sum onto `total` of products `first` ... `length` - 1, of the first `length` where the order is another than theirs."""
     problem, planned, how, zero = grid.problem, grid.planned, grid.planned.accumulator, grid.zero()
-    order, value = orders().ORDERS[wide_ways.operation_of(planned)](planned.draws), steps().VALUE
+    order, value = orders().ORDERS[ways.operation_of(planned)](planned.draws), steps().VALUE
     if order.exact:
         site, bits = planned.sites[dots().RUNNING], grid.random(dots().RUNNING)
         a, b, paired = problem.a, problem.b, problem.paired
