@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from softfloat.engine import elementwise, generated, threads, tiling, unit_ways, units
-from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.decoding import readable
+from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
     dots,
@@ -39,7 +38,6 @@ from softfloat.engine.ways import (
     numbers_of,
 )
 from softfloat.formats import Format
-from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
@@ -77,80 +75,55 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """Codes as `gather` reads them: flat, how far it is to the next k and the next output, and the number that each stands for.
-
-    Powers of two are at least `tiny`, and `of_zeros` zeros'.
-    """
+    """Codes (k, outputs), of outputs from `origin` on, and how they are read."""
 
     format: Format
-    reading: str
-    flat: Codes
-    table: Codes
-    steps: tuple[int, int]
-    tiny: float
-    of_zeros: float
-    length: int
-    """Codes of an output."""
+    source: generated.Source
     origin: int = 0
-    """The output whose codes come first."""
+
+    @cached_property
+    def steps(self) -> tuple[int, int]:
+        """How far it is to the next k and the next output."""
+        codes = self.source.codes
+        down, across = (
+            x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True)
+        )
+        return down, across
 
     def gather(self, index: Codes, start: int, stop: int, outputs: Span, panels: Codes) -> Extent:
         """Numbers for some outputs and some of k, or codes as they are, to panels; what they span."""
         first = (outputs.start - self.origin) * self.steps[1]
         lying = generated.Lying(first, *self.steps, start, stop - start, outputs.stop - outputs.start)
-        source = generated.Source(self.reading, self.flat, self.table, self.tiny, self.of_zeros)
-        found = source.read(panels, lying, index)
-        return tiling.extent_of(*found, self.format)
+        return tiling.extent_of(*self.source.read(panels, lying, index), self.format)
 
     def cleared(self, outputs: Span) -> tuple[Codes, Operand]:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
-        first, size = (outputs.start - self.origin) * self.steps[1], self.flat.itemsize
-        shape, strides = (outputs.stop - outputs.start, self.length), (self.steps[1] * size, self.steps[0] * size)
-        codes = as_strided(self.flat[first:], shape, strides).copy()
-        infinity = sums().INFINITIES.get(self.reading)
+        reading, table = self.source.reading, self.source.table
+        codes = self.source.codes[:, outputs.start - self.origin : outputs.stop - self.origin].T.copy()
+        infinity = sums().INFINITIES.get(reading)
         if infinity is not None:
             finite = codes & 0x7FFF < infinity
         else:
-            finite = np.isfinite(codes) if self.reading == "number" else np.isfinite(self.table)[codes]
+            finite = np.isfinite(codes) if reading == "number" else np.isfinite(table)[codes]
         special: Codes = ~finite.all(axis=1)
         codes[special] = 0
-        return special, replace(self, flat=codes.reshape(-1), steps=(1, self.length), origin=outputs.start)
+        return special, Operand(self.format, self.source._replace(codes=codes.T), outputs.start)
 
 
-class _Memory:
-    """A flat array over the memory of a view."""
-
-    def __init__(self, view: Codes, size: int) -> None:
-        self.view = view
-        place = view.__array_interface__["data"][0]
-        self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, True), "version": 3}
-
-
-def _flat(codes: Codes, reach: int) -> Codes:
-    """The memory of codes (k, outputs), the first `reach` of it, as one line that nobody can write: one kind of operand to compile for."""
-    for view in (codes, codes.T, codes[:, 0]):
-        if view.flags.c_contiguous and view.size == reach:
-            return flattened(view)
-    return np.asarray(_Memory(codes, reach))
-
-
-def operand_of(codes: Codes, planned: Program, which: int) -> Operand | None:
-    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
-    fmt = planned.formats[which]
-    read = readable(codes, fmt, planned.reading[which].daz)
-    if read is None:
+def operand_of(codes: Codes, planned: Program, which: int, way: Way) -> Operand | None:
+    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if the carrier does not hold their numbers."""
+    source = way.source(planned, which, codes)
+    if source is None:
         return None
-    reading, codes, table = read
+    codes = source.codes
     if any(step % codes.itemsize or step < 0 for step in codes.strides):
         codes = np.ascontiguousarray(codes)
-    k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
+    found = Operand(planned.formats[which], source._replace(codes=codes))
+    k_step, step = found.steps
     reach = (codes.shape[0] - 1) * k_step + (codes.shape[1] - 1) * step + 1
     if k_step > 1 and step > 1 and codes.size <= reach:  # a chain's, which lie apart: their loop reads them one by one
-        codes = np.ascontiguousarray(codes.T).T
-        k_step, step, reach = 1, codes.shape[0], codes.size
-    tiny = (planned.accumulator.unpacked or fmt).tiny
-    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
-    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, of_zeros, codes.shape[0])
+        return Operand(found.format, source._replace(codes=np.ascontiguousarray(codes.T).T))
+    return found
 
 
 def holds(fmt: Format, other: Format) -> bool:
@@ -256,15 +229,15 @@ class _Work:
         serves = (
             isinstance(self.way, Generated) and not (self.in_pairs or self.lone or self.draws) and self.tally is None
         )
-        same = self.shared is not None or self.first.reading == self.second.reading
-        return self.first.reading if serves and same and self.first.reading in sums().INFINITIES else ""
+        same = self.shared is not None or self.first.source.reading == self.second.source.reading
+        return self.first.source.reading if serves and same and self.first.source.reading in sums().INFINITIES else ""
 
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
     """Whether there is such a loop for this program's way."""
     if way is None or (counting and cumulative):
         return False
-    if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
+    if counting and planned.length % way.group:  # zeros that fill a turn up would count
         return False
     one_by_one = (isinstance(way, Generated) and way.in_order) or (
         isinstance(way, UnitWay) and way.unit.kind == "fixed"
@@ -287,9 +260,9 @@ def run(
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled. Of `ones` numbers of the first
     operand are summed as they are.
     """
-    if tally is not None and isinstance(way, UnitWay):
-        way = units.counting(way)
-    first, second = operand_of(line.a, planned, 0), operand_of(line.b, planned, 1)
+    if tally is not None:
+        way = way.counting
+    first, second = operand_of(line.a, planned, 0, way), operand_of(line.b, planned, 1, way)
     count = line.a.shape[1]
     if first is None or second is None or not count:
         return None
@@ -316,14 +289,8 @@ def run(
     numbers, nan_flags = numbers_of(way, planned), nan_flags_of(way)
     address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
-    factor, flags_of_c = 1.0, None
+    factor, _, flags_of_c = units.entering(way, planned, start)
     errors = np.zeros(shape, way.carrier) if way.compensates else None
-    if isinstance(way, UnitWay):
-        finite = None if start is None else np.where(np.isfinite(start), start, 0.0)
-        factor, _, flags_of_c = units.entering(way, planned, finite)
-        in_range = units.always_fits_line(way, planned)
-    else:
-        in_range = tiling.always_fits(way, length, first.format, second.format)
     work = _Work(
         way,
         planned,
@@ -339,7 +306,7 @@ def run(
         address,
         planned.begun.get(kinds.RUNNING if isinstance(way, Generated) else kinds.STORE, 0),
         planned.apart,
-        start is None and in_range,
+        start is None and tiling.always_fits(way, planned),
         tally,
         count,
         factor,
@@ -357,13 +324,8 @@ def run(
         made: Codes = values.view(planned.partials.dtype)
         tiling.put_right(way, planned, made, flags, int(np.bitwise_or.reduce(flags, axis=None)))
         return Done(made, flags, left)
-    if isinstance(way, UnitWay):
-        place = Place(line.first, 0, line.stride)
-        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
-        return Done(codes, flags, left)
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= nan_flags
-    codes = tiling.codes_of(values, planned.partials, way.site)
+    place = Place(line.first, 0, line.stride)
+    codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
     if errors is not None and planned.accumulator.compensation == "neumaier":
         codes, more = _with_errors(way, planned, codes, errors, line, random)
         flags |= more
@@ -488,7 +450,7 @@ class _State:
             state[:, floor.LEAST], state[:, floor.GREATEST] = np.inf, -np.inf
         if c is not None:
             sums: Codes = np.zeros(self.panels * cells, carrier)
-            sums[:count] = units.entering(work.way, work.planned, c)[1] if isinstance(work.way, UnitWay) else c
+            sums[:count] = units.entering(work.way, work.planned, c)[1]
             state[:, floor.VALUE] = sums.reshape(self.panels, cells)
         state[-1, floor.INEXACT, count - (self.panels - 1) * cells :] = 1.0  # cells of no output: nothing to watch for
         self.flat = state.reshape(self.panels, -1)
@@ -514,7 +476,7 @@ class _State:
             return False
         if work.factor != 1.0:
             a *= work.factor
-        if isinstance(way, UnitWay) and way.alike:
+        if way.alike:
             a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
         self._loop(start, a, b, kept, told)
         return True
@@ -551,9 +513,7 @@ class _State:
             return True
         way, planned = self.work.way, self.work.planned
         start, spans = None if self.c is None else tiling.extent(self.c, planned.partials), _joined(self.spans)
-        if isinstance(way, UnitWay):
-            return units.fits(way, planned, spans, start)
-        return tiling.fits(way, planned.length, spans, start)
+        return tiling.fits(way, planned, spans, start)
 
 
 def _summed(state: _State, values: Codes, flags: Codes) -> bool:

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, folds, generated, products, stacks, threads, tiling, unit_ways, ways
+from softfloat.engine import calls, elementwise, folds, generated, products, threads, tiling, unit_ways, ways
 from softfloat.engine.arguments import Codes, magnitudes
-from softfloat.engine.decoding import decoded, readable
+from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
@@ -149,7 +149,7 @@ def _plan(
         job=way.grids(planned, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
         readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
-        in_range=not grid.addend and stacks.always_fits(way, planned),
+        in_range=not grid.addend and tiling.always_fits(way, planned),
         watched=isinstance(way, ways.Generated) and way.plainly_in_order and grid.work >= WATCHED,
         cost=cost,
         coded=coded,
@@ -177,16 +177,14 @@ def _addressed(whole: Settings) -> bool:
 
 def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
     """What reads an operand; None if its codes have to be looked at before."""
-    fmt, daz = planned.formats[which], planned.reading[which].daz
-    read = readable(np.empty(0, fmt.dtype), fmt, daz)
-    if read is None or (read[0] == "number" and (daz or fmt.spec not in (FLOAT32, FLOAT64))):
+    fmt = planned.formats[which]
+    source = way.source(planned, which, np.empty(0, fmt.dtype))
+    looks = planned.reading[which].daz or fmt.spec not in (FLOAT32, FLOAT64)
+    if source is None or (source.reading == "number" and looks):
         return None
-    reading, codes, table = read
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
     lying = generated.Lying(0, *steps, 0, panels.shape[-2], outputs, grid.products, grid.length * outputs)
     index = generated.NOWHERE if planned.index is None else planned.index
-    tiny = float((planned.accumulator.unpacked or fmt).tiny)
-    source = generated.Source(reading, codes, table, tiny, way.of_zeros(planned))
     return _Reader(*source.loop(panels, lying, index), fmt)
 
 
@@ -237,7 +235,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         addends: Codes = np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
         given["c"], greatest[2] = generated.address(addends), 2.0 ** min(span_of_c.high, 1023)
-    if not plan.in_range and not stacks.fits(plan.way, plan.planned, spans, span_of_c):
+    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.planned, spans, span_of_c):
         return None
     told: dict[str, Codes] = {}
     if plan.watched and isinstance(plan.way, ways.Generated):

@@ -11,13 +11,12 @@ import numpy as np
 
 from softfloat.engine import generated, threads, tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import NO_TABLE, decoded, readable
+from softfloat.engine.decoding import NO_TABLE
 from softfloat.engine.lines import Span
 from softfloat.engine.parameters import tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
-from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import Generated, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -38,37 +37,28 @@ Spans = tuple[float, float, bool]
 
 
 class Operand(NamedTuple):
-    """Codes of all products' first or second operands, and how they are read: (products, rows, k) if it `stands`, or (products, k, columns).
-
-    With two `planes`, `tiny` and `of_zeros` are what the second has for subnormals and zeros.
-    """
+    """All products' first or second operands: codes (products, rows, k) if it `stands`, or (products, k, columns)."""
 
     format: Format
-    reading: str
-    carrier: type
+    source: generated.Source
     stands: bool
-    codes: Codes
-    table: Codes
-    tiny: float
-    of_zeros: float
-    planes: int
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Products, outputs and k."""
-        products, down, across = self.codes.shape
+        products, down, across = self.source.codes.shape
         return (products, down, across) if self.stands else (products, across, down)
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        codes = self.codes[part]
+        codes = self.source.codes[part]
         products, down, across = codes.shape
         apart, of_down, of_across = (step // codes.itemsize for step in codes.strides)
         (k_step, n_step), (length, outputs) = (
             ((of_across, of_down), (across, down)) if self.stands else ((of_down, of_across), (down, across))
         )
-        source = generated.Source(self.reading, codes, self.table, self.tiny, self.of_zeros)
-        return source.read(panels, generated.Lying(0, k_step, n_step, 0, length, outputs, products, apart))
+        lying = generated.Lying(0, k_step, n_step, 0, length, outputs, products, apart)
+        return self.source._replace(codes=codes).read(panels, lying)
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -94,14 +84,8 @@ class Scaled(NamedTuple):
         powers, values = (
             Operand(
                 self.format,
-                "number",
-                np.float64,
+                generated.Source("number", np.ascontiguousarray(x[np.newaxis]), NO_TABLE, 0.0, 0.0),
                 self.stands,
-                np.ascontiguousarray(x[np.newaxis]),
-                NO_TABLE,
-                0.0,
-                0.0,
-                1,
             )
             for x in (self.powers, self.values)
         )
@@ -126,18 +110,12 @@ def filled_up(x: Codes, axis: int, planned: Program, group: int, fill: float = 0
 def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand, Operand] | None:
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
-    for codes, fmt, rule, stands in zip((a, b), planned.formats, planned.reading, (True, False), strict=True):
+    for which, codes in enumerate((a, b)):
         in_lines = min(codes.strides) > 0 and codes.itemsize in codes.strides[1:]
-        whole = codes if in_lines else np.ascontiguousarray(codes)
-        read = readable(whole, fmt, rule.daz)
-        if read is None and way.carrier is np.float64:
-            read = "number", decoded(whole, fmt, rule), NO_TABLE
-        if read is None:
+        source = way.source(planned, which, codes if in_lines else np.ascontiguousarray(codes))
+        if source is None:
             return None
-        tiny = (planned.accumulator.unpacked or fmt).tiny
-        reading, numbers, table = read
-        of_zeros = way.of_zeros(planned)
-        found.append(Operand(fmt, reading, way.carrier, stands, numbers, table, tiny, of_zeros, way.planes))
+        found.append(Operand(planned.formats[which], source, which == 0))
     return found[0], found[1]
 
 
@@ -193,20 +171,6 @@ class Done(NamedTuple):
     seen: int | None
 
 
-def fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
-    """Whether a way does for operands that span so much, and what sums begin with, if it spans anything."""
-    if isinstance(way, UnitWay):
-        return units.fits(way, planned, spans, start)
-    return tiling.fits_tiles(way, planned.length, spans, start)
-
-
-def always_fits(way: Way, planned: Program) -> bool:
-    """The same of all finite operands, without anything to begin with."""
-    if isinstance(way, UnitWay):
-        return units.always_fits_line(way, planned)
-    return tiling.always_fits(way, planned.length, *planned.formats)
-
-
 def in_pieces(
     way: Way,
     planned: Program,
@@ -237,8 +201,7 @@ def in_pieces(
     work = together * rows * length * columns
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
     cost = length * floor.ROWS * floor.LANES[way.carrier]
-    enters = how.fixed is not None or how.scale_exponent != 0
-    settled = c is None and isinstance(first, Operand) and always_fits(way, planned)
+    settled = c is None and isinstance(first, Operand) and tiling.always_fits(way, planned)
     left: list[Span] = []
     arenas: list[Arena] = []  # that no thread is busy with
     seen: list[int] = []
@@ -264,13 +227,12 @@ def in_pieces(
 
     def done(part: slice, arrays: list[Codes]) -> bool:
         """Some products, in these arrays; whether the way does for them."""
-        span, begins, flags_of_c, factor = None, None if c is None else c[part], None, 1.0
+        span, begins = None, None if c is None else c[part]
         if begins is not None:
             span = tiling.extent(begins, planned.partials)
             if not span.finite:
                 return False
-        if enters and isinstance(way, UnitWay):
-            factor, begins, flags_of_c = units.entering(way, planned, begins)
+        factor, begins, flags_of_c = units.entering(way, planned, begins)
         if begins is not None:
             arrays[2][:, :rows, :columns] = begins
         found = [first.lay_out(part, arrays[0]), second.lay_out(part, arrays[1])]
@@ -279,14 +241,14 @@ def in_pieces(
         up = 0
         if not settled:
             up, spans = tiling.balanced(way, [first.extent(found[0]), second.extent(found[1])])
-            if not fits(way, planned, spans, span):
+            if not tiling.fits_tiles(way, planned, spans, span):
                 return False
             if up:
                 arrays[0] *= 2.0**up
                 arrays[1] *= 2.0**-up
         if factor != 1.0:
             arrays[0][:, 0] *= factor
-        if isinstance(way, UnitWay) and way.alike and isinstance(first, Operand):
+        if way.alike and isinstance(first, Operand):
             arrays[0][:, 1] = arrays[1][:, 1] = 1.0
         if coded is not None and straight:
             arrays += [codes[part].view(coded), flags[part]]
@@ -298,7 +260,7 @@ def in_pieces(
         seen.append(raised)
         if way.leaves(raised_by[:, :rows, :columns]):
             return False
-        if isinstance(way, UnitWay) and how.fixed is not None:
+        if how.fixed is not None:
             values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]
             rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
             codes[part], flags[part] = rounded
@@ -364,10 +326,10 @@ def run(
     tally: Tally | None = None,
 ) -> Done | None:
     """As `in_pieces`, of codes: a is (products, rows, k), b (products, k, columns)."""
-    if tally is not None and isinstance(way, UnitWay):
+    if tally is not None:
         if planned.length % way.group:  # zeros that fill a turn up would count
             return None
-        way = units.counting(way)
+        way = way.counting
     operands = operands_of(planned, filled_up(a, 2, planned, way.group), filled_up(b, 1, planned, way.group), way)
     if operands is None:
         return None
@@ -395,7 +357,7 @@ def run_chains(
     ).arrays
     both = zip(operands, (of_a, of_b), strict=True)
     spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in both]
-    if not fits(way, planned, spans, None):
+    if not tiling.fits_tiles(way, planned, spans, None):
         return None
     panels = Panels(of_a, of_b, begins, values, raised, rows, columns, False)
     job, seen = way.grids(planned, panels, place, random, None, chains, length), list[int]()

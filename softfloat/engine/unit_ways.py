@@ -7,8 +7,8 @@ know, the plain loop does.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -49,8 +49,6 @@ UNROLLED = 8
 EXACT_BITS = 53
 SUBTLEST = 100
 """Bits between the largest sum and the smallest bit, for errors of additions to add up exactly."""
-REGISTER_ROOM = 51
-"""Bits of a product in units of a register."""
 DIRECTED = (Rounding.TOWARD_ZERO, Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
 CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Rounding.TO_ODD: "odd"}
 
@@ -107,6 +105,11 @@ class UnitWay(Way):
     def alike(self) -> bool:
         """Whether all terms have the same power of two: those of several products each."""
         return bool(self.unit.kind == "aligned" and self.unit.term > 1)
+
+    @cached_property
+    def counting(self) -> UnitWay:
+        """Pairs do not overflow."""
+        return replace(self, bounded=True) if self.unit.kind == "pairs" else self
 
     @property
     def of_codes(self) -> bool:

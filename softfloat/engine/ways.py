@@ -13,6 +13,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import NO_TABLE, decoded, readable
 from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
 from softfloat.engine.parameters import (
     BFLOAT16,
@@ -231,6 +232,25 @@ class Way:
     def of_zeros(self, planned: Program) -> float:
         """The power of two that loops are told of zeros, where terms are aligned."""
         return 0.0
+
+    @property
+    def alike(self) -> bool:
+        """Whether all terms that are aligned have the same power of two."""
+        return False
+
+    @property
+    def counting(self) -> Way:
+        """The way whose loops count as well."""
+        return self
+
+    def source(self, planned: Program, which: int, codes: Codes) -> generated.Source | None:
+        """How an operand's codes are read; None if the carrier does not hold their numbers."""
+        fmt, rule = planned.formats[which], planned.reading[which]
+        read = readable(codes, fmt, rule.daz)
+        if read is None and self.carrier is np.float64:
+            read = "number", decoded(codes, fmt, rule), NO_TABLE
+        tiny = float((planned.accumulator.unpacked or fmt).tiny)
+        return None if read is None else generated.Source(*read, tiny, self.of_zeros(planned))
 
     @property
     def compensates(self) -> bool:
