@@ -139,28 +139,18 @@ class _Work:
 
     way: Way
     planned: Program
+    line: Line
+    random: Random
     first: Operand
     second: Operand
     ones: bool
     index: Codes
     shared: Codes | None
     shared_extent: Extent | None
-    numbers: Codes
-    nan_flags: int
-    lone: bool
-    """Whether it is of one output, in every lane."""
-    address: tuple[int, int, int, Any, Any]
-    """Numbers of the first output and between outputs, random bits, key and stream."""
-    begun: int
-    """Roundings that the stage which draws has done before."""
-    apart: int
-    """And how far its next ones are apart."""
     in_range: bool
     """Whether all finite operands are of a kind that this way serves."""
     tally: Tally | None
     """Where counts of all outputs go, if they are wanted."""
-    count: int
-    """Outputs of the call."""
     factor: float
     """What numbers of the first operand are multiplied by."""
     errors: Codes | None
@@ -175,6 +165,16 @@ class _Work:
     def in_pairs(self) -> bool:
         """Whether a sum is all done at once."""
         return isinstance(self.way, Generated) and not self.way.in_order
+
+    @property
+    def count(self) -> int:
+        """Outputs of the call."""
+        return int(self.line.a.shape[1])
+
+    @property
+    def lone(self) -> bool:
+        """Whether it is of one output, in every lane."""
+        return self.count == 1 and not self.in_pairs
 
     @property
     def few(self) -> bool:
@@ -192,11 +192,6 @@ class _Work:
         """Outputs of a panel."""
         floor = tiles()
         return int(floor.LONE_LANES if self.lone or self.few else floor.ROWS * floor.LANES[self.way.carrier])
-
-    @property
-    def kept(self) -> int:
-        """What is kept of a panel after each product."""
-        return self.slots * self.cells
 
     @property
     def slots(self) -> int:
@@ -270,48 +265,23 @@ def run(
         first, second = second, first
     index = _index(planned, way.group)
     length = index.size or planned.length
-    kinds = dots()
     shared: Codes | None = None
     extent = None
     if second.steps == (0, 0) and isinstance(way, Generated) and way.plainly_in_order:
         shared = np.empty((1, 1, 1, 1), way.carrier)
         extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
-        flushes = way.stage.daz or way.stage.ftz
-        ones = ones or (
-            tally is None
-            and not flushes
-            and bool(shared[0] == 1.0)
-            and holds(planned.sites[kinds.RUNNING].format, first.format)
-        )
+        stays = not (way.stage.daz or way.stage.ftz) and holds(planned.sites[dots().RUNNING].format, first.format)
+        ones = ones or (tally is None and stays and bool(shared[0] == 1.0))
     if second.steps[1] == 0 and not ones:
         shared = np.empty((way.planes, 1, length, 1), way.carrier)
         extent = second.gather(index, 0, length, Span(0, 1), shared)
-    numbers, nan_flags = numbers_of(way, planned), nan_flags_of(way)
-    address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
     factor, _, flags_of_c = units.entering(way, planned, start)
     errors = np.zeros(shape, way.carrier) if way.compensates else None
     work = _Work(
-        way,
-        planned,
-        first,
-        second,
-        ones,
-        index,
-        shared,
-        extent,
-        numbers,
-        nan_flags,
-        count == 1 and not (isinstance(way, Generated) and not way.in_order),
-        address,
-        planned.begun.get(kinds.RUNNING if isinstance(way, Generated) else kinds.STORE, 0),
-        planned.apart,
-        start is None and tiling.always_fits(way, planned),
-        tally,
-        count,
-        factor,
-        errors,
-    )
+        way, planned, line, random, first, second, ones, index, shared, extent, start is None and tiling.always_fits(way, planned),
+        tally, factor, errors,
+    )  # fmt: skip
     coded = way.results is not None and not way.compensates
     values, flags = np.empty(shape, way.results if coded else way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
@@ -484,25 +454,20 @@ class _State:
     def _loop(self, start: int, a: Codes, b: Codes, kept: Codes, told: dict[str, Codes]) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
-        index, stride, _, key, stream = work.address
-        first = index + self.outputs.start * stride
-        what = work.what
-        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | told
+        what, planned, stride = work.what, work.planned, work.line.stride
+        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": numbers_of(way, planned)} | told
         if work.in_pairs:  # which add c in the end
             arrays["c"] = np.ascontiguousarray(self.flat.reshape(self.panels, work.slots, work.cells)[:, steps().VALUE])
-        given = {"turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records}
-        given |= {
-            "tiles": self.panels,
-            "wide": what.lanes,
-            "nan_flags": work.nan_flags,
-            "has_c": int(self.c is not None),
-        }
-        given |= {"rows": self.panels * what.rows, "columns": what.lanes}
-        given |= {"a_size": a.size // way.planes, "b_size": b.size // way.planes}
+        given = {
+            "turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records, "tiles": self.panels, "wide": what.lanes,
+            "nan_flags": nan_flags_of(way), "has_c": int(self.c is not None), "rows": self.panels * what.rows, "columns": what.lanes,
+            "a_size": a.size // way.planes, "b_size": b.size // way.planes,
+        }  # fmt: skip
         if what.draws:
-            step = work.begun + start // way.group * work.apart
-            given |= generated.turns(step, work.apart, each=self.records)
-            given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
+            begun = planned.begun.get(dots().RUNNING if isinstance(way, Generated) else dots().STORE, 0)
+            first = work.line.first + self.outputs.start * stride
+            given |= generated.turns(begun + start // way.group * planned.apart, planned.apart, each=self.records)
+            given |= way.address(Place(first, what.lanes * stride, stride), work.random)
         if work.draws:
             arrays |= way.rounding
         generated.Job(what, arrays, given)(0, self.panels)
@@ -549,7 +514,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
     for k in range(0, length, step):
         stop = min(k + step, length)
-        kept, shape = state.room.array("kept", (stop - k, work.kept)), (stop - k, work.cells)
+        kept, shape = state.room.array("kept", (stop - k, work.slots * work.cells)), (stop - k, work.cells)
         told = {"values": np.empty(shape, values.dtype), "flags": np.empty(shape, np.uint8)}
         if not state.advance(k, stop, kept, told):
             return False

@@ -15,13 +15,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import calls, elementwise, folds, generated, products, threads, tiling, unit_ways, ways
+from softfloat.engine import calls, elementwise, folds, generated, products, stacks, threads, tiling, unit_ways, ways
 from softfloat.engine.arguments import Codes, magnitudes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
-from softfloat.engine.parameters import FLOAT32, NEAREST, dots, tiles
+from softfloat.engine.parameters import FLOAT32, NEAREST, dots
 from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
     grid: Grid
     planned: Program
-    shape: tuple[int, int, int]  # of outputs, tiles filled up
+    shape: Shape  # of outputs, tiles filled up
     ends: tuple[
         int, ...
     ]  # bytes before which panels of a and b, values and flags end that follow each other, all on lines of the cache
@@ -110,26 +110,25 @@ def _plan(
         return None
     if not _is_settled(way, planned, grid):
         return None
-    height, width, carrier = tiles().ROWS, tiles().LANES[way.carrier], np.dtype(way.carrier)
-    length = grid.length if planned.index is None else planned.index.size
-    down, across, cost = -(-grid.rows // height), -(-grid.columns // width), length * height * width
-    padded = grid.products * down * across * cost
+    carrier, length = np.dtype(way.carrier), grid.length if planned.index is None else planned.index.size
+    of_a, of_b, outputs = stacks.shapes_of(way, grid.rows, length, grid.columns)
+    padded = grid.products * math.prod(outputs) * length
     if planned.length != length or padded > (MOST if 4 * grid.work >= padded else FEW):
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
         return None
-    shape = grid.products, down * height, across * width
     coded = way.site.format.dtype if way.results else np.dtype(f"u{carrier.itemsize}")
     a, b, values, flags = nowhere = [
         np.broadcast_to(np.zeros((), kind), (grid.products, *x))
         for x, kind in (
-            ((way.planes, down, length, height), carrier),
-            ((way.planes, across, length, width), carrier),
-            (shape[1:], coded),
-            (shape[1:], np.dtype(np.uint8)),
+            (of_a, carrier),
+            (of_b, carrier),
+            (outputs, coded),
+            (outputs, np.dtype(np.uint8)),
         )
     ]
+    shape = grid.products, *outputs
     begins = np.zeros(shape, carrier)
     first_reader, second_reader = (_reader(way, planned, which, grid, x) for which, x in enumerate((a, b)))
     if first_reader is None or second_reader is None:
@@ -151,7 +150,7 @@ def _plan(
         beyond=0 if saturates else int(spec.OVERFLOW),
         in_range=not grid.addend and tiling.always_fits(way, planned),
         watched=isinstance(way, ways.Generated) and way.plainly_in_order and grid.work >= WATCHED,
-        cost=cost,
+        cost=length * of_a[-1] * of_b[-1],
         coded=coded,
         to_output=to_output,
         output=output,

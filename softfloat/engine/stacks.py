@@ -119,6 +119,15 @@ def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand
     return found[0], found[1]
 
 
+def shapes_of(
+    way: Way, rows: int, length: int, columns: int
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Of panels of a product's operands, and of its outputs in whole tiles."""
+    height, width = tiles().ROWS, tiles().LANES[way.carrier]
+    down, across = -(-rows // height), -(-columns // width)
+    return (way.planes, down, length, height), (way.planes, across, length, width), (down * height, across * width)
+
+
 class Arena:
     """Where products are done, some at a time: panels of both operands, sums before and after, of type `results`, flags.
 
@@ -126,19 +135,16 @@ class Arena:
     """
 
     def __init__(
-        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool, results: type | None
+        self, carrier: type, shapes: tuple[tuple[int, ...], ...], count: int, begins: bool, results: type | None
     ) -> None:  # fmt: skip
-        self.asked = carrier, planes, count, rows, length, columns, begins, results
-        floor, line = tiles(), tiles().jit.CACHE_LINE
-        lanes = floor.LANES[carrier]
-        down, across = -(-rows // floor.ROWS), -(-columns // lanes)
-        shape = down * floor.ROWS, across * lanes
+        self.asked = carrier, shapes, count, begins, results
+        (a, b, outputs), line = shapes, tiles().jit.CACHE_LINE
         wanted: list[tuple[tuple[int, ...], type]] = [
-            ((count, planes, down, length, floor.ROWS), carrier),
-            ((count, planes, across, length, lanes), carrier),
-            ((count if begins else 1, *shape), carrier),
+            ((count, *a), carrier),
+            ((count, *b), carrier),
+            ((count if begins else 1, *outputs), carrier),
         ]
-        wanted += [] if results is None else [((count, *shape), results), ((count, *shape), np.uint8)]
+        wanted += [] if results is None else [((count, *outputs), results), ((count, *outputs), np.uint8)]
         spaces = [-(-math.prod(x) * np.dtype(kind).itemsize // line) * line for x, kind in wanted]
         made: list[Codes] = []
         self.size, start = sum(spaces), 0
@@ -152,14 +158,6 @@ class Arena:
 
 _arenas = Pool(Arena)
 """Those that no call uses. Of sums before, the next user writes what the last one did: all, or none."""
-
-
-def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) -> int:
-    """Those of an arena of one product."""
-    floor = tiles()
-    lanes, item = floor.LANES[carrier], np.dtype(carrier).itemsize
-    down, across = -(-rows // floor.ROWS) * floor.ROWS, -(-columns // lanes) * lanes
-    return int(item * planes * length * (down + across) + (2 * item + 1) * down * across)
 
 
 class Done(NamedTuple):
@@ -193,7 +191,8 @@ def in_pieces(
     floor, how = tiles(), planned.accumulator
     whole_tiles = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
     straight = coded is not None and whole_tiles and codes.flags.c_contiguous and flags.flags.c_contiguous
-    size = _bytes_of(way.carrier, way.planes, rows, length, columns)
+    shapes, item = shapes_of(way, rows, length, columns), np.dtype(way.carrier).itemsize
+    size = sum(bytes_of * math.prod(x) for bytes_of, x in zip((item, item, 2 * item + 1), shapes, strict=True))
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
     pieces = -(-products // together)
@@ -275,7 +274,7 @@ def in_pieces(
             arena = arenas.pop()
         except IndexError:
             kept = None if straight else coded or way.carrier
-            arena = _arenas.borrow(way.carrier, way.planes, together, rows, length, columns, c is not None, kept)
+            arena = _arenas.borrow(way.carrier, shapes, together, c is not None, kept)
         todo = [slice(n * together, min((n + 1) * together, products)) for n in range(start, stop)]
         while todo:
             part = todo.pop()
@@ -352,9 +351,8 @@ def run_chains(
     operands = operands_of(planned, first, second, way)
     if operands is None:
         return None
-    of_a, of_b, begins, values, raised = Arena(
-        way.carrier, 1, chains, rows, planned.length, columns, False, way.results or way.carrier
-    ).arrays
+    shapes = shapes_of(way, rows, planned.length, columns)
+    of_a, of_b, begins, values, raised = Arena(way.carrier, shapes, chains, False, way.results or way.carrier).arrays
     both = zip(operands, (of_a, of_b), strict=True)
     spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in both]
     if not tiling.fits_tiles(way, planned, spans, None):
