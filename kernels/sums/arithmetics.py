@@ -37,7 +37,6 @@ from ..quick_steps import (
     from_below,
     is_settled,
     lift_of,
-    out_of_lifted,
     quick_settling,
     quickly,
     quickly_drawn,
@@ -570,8 +569,3 @@ def went_wrong(stage, counts, fuses=False, lifted=False):
 def mends(stage, order, counts, lifted):
     """Whether ties that went wrong are all that goes wrong, mostly, and are put right by themselves: of halves where the CPU has directions."""
     return lifted and not (stage.draws or counts) and order.fuses and stage.nearest and has_feature("avx512f")
-
-
-def fails_beyond_ties(turn, state):
-    """Whether more went wrong than ties, as a bit."""
-    return out_of_lifted(state, 0)

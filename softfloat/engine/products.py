@@ -232,8 +232,7 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         y = np.broadcast_to(b[part, np.newaxis], shape).reshape(-1, length).T
         start = None if c is None else c[part].reshape(1, -1)
         index = problem.index + first * outputs * problem.column_stride
-        under = slice(part.start * rows, part.stop * rows)
-        places = results.codes[under], results.flags[under], results.counts[:, under], results.extremes[:, under]
+        places = results.rows(slice(part.start * rows, part.stop * rows))
         room = [np.empty((*place.shape[:-2], 1, x.shape[1]), place.dtype) for place in places]
         run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room), False, counting)
         for place, found in zip(places, room, strict=True):
@@ -253,8 +252,7 @@ def _spread_rows(problem: Problem, planned: Program, call: Call, results: Result
             c=None if problem.c is None else problem.c[np.newaxis, rows],
             index=problem.index + start * problem.row_stride,
         )
-        some = Results(*(x[..., rows, :] if x.size else x for x in results))
-        _spread(one, planned, call, some, lines.Span(0, 1), counting)
+        _spread(one, planned, call, results.rows(rows), lines.Span(0, 1), counting)
 
 
 def one_by_one(
@@ -266,9 +264,7 @@ def one_by_one(
     for n in (n for span in spans for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
-        under = slice(n * rows, (n + 1) * rows)
-        places = results.codes[under], results.flags[under], results.counts[:, under], results.extremes[:, under]
-        run(one, planned, call, Results(*places), False, counting)
+        run(one, planned, call, results.rows(slice(n * rows, (n + 1) * rows)), False, counting)
 
 
 def key_of(call: Call) -> int:

@@ -27,6 +27,7 @@ from softfloat.engine.ways import (
     Random,
     Tally,
     Way,
+    exact_products,
     is_known,
     overflow_serves,
     tile_of,
@@ -219,11 +220,6 @@ def _single(site: Site) -> bool:
 
 def _infinities_stay(site: Site) -> bool:
     return site.rule.infinite_input is not InfiniteInput.NAN
-
-
-def exact_products(planned: Program) -> bool:
-    """Whether float32 has every product."""
-    return planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
 
 
 def _pairs(planned: Program) -> UnitWay | None:

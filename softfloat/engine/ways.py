@@ -505,6 +505,11 @@ def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
     return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
 
 
+def exact_products(planned: Program) -> bool:
+    """Whether float32 has every product."""
+    return sum(fmt.p for fmt in planned.formats) <= FLOAT32.mantissa_bits + 1
+
+
 def one_by_one(planned: Program, bounded: bool = False) -> Generated | None:
     """For products that meet the sum one after the other: fused, or rounded as the sum is. `bounded`: overflows are not its affair."""
     floor = dots()
@@ -513,14 +518,10 @@ def one_by_one(planned: Program, bounded: bool = False) -> Generated | None:
     family, wide = family_of_sums(site.format.spec)
     if not family or not rule.restated or not (bounded or overflow_serves(site, planned.policy)):
         return None
-    fused, nearest, single = (
-        planned.kind == floor.FUSED,
-        rule.rounding is Rounding.NEAREST_EVEN,
-        FLOAT32.mantissa_bits + 1,
-    )
+    fused, nearest = planned.kind == floor.FUSED, rule.rounding is Rounding.NEAREST_EVEN
     if not fused and planned.sites[floor.PRODUCT] != site:
         return None
-    exact = sum(fmt.p for fmt in planned.formats) <= single  # products, in float32
+    exact = exact_products(planned)
     if (draws or not exact or family == "float32") and not available()[0]:
         return None
     make = partial(Generated, site=site, operation="fma" if fused else "mul_add")
