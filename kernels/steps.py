@@ -256,7 +256,7 @@ def without_subnormals(tile, x, stage):
     """What a stage that takes subnormals as zeros reads, if this is one."""
     if not stage.daz:
         return x
-    return (x.magnitude() < tile.parameter("normal")).choose(x.all_of(0.0).with_sign(x), x)
+    return (x.magnitude() < tile.parameter("normal")).choose(signs(x, x), x)
 
 
 def rounded(tile, x, state, stage, watchful, may_underflow=True, bound=True):
@@ -278,7 +278,7 @@ def rounded(tile, x, state, stage, watchful, may_underflow=True, bound=True):
         else:
             tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
         if stage.ftz:
-            y = tiny.choose(x.all_of(0.0).with_sign(x), y)
+            y = tiny.choose(signs(x, x), y)
         state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(x.bits() ^ y.bits(), 0)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
