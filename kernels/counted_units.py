@@ -4,7 +4,7 @@ import numpy as np
 
 from . import units
 from .counting_steps import count, counted_addition, note_extremes
-from .exact_units import EXTREMES, cuts, exact_sum_of, quick_exact_step
+from .exact_units import EXTREMES, cuts, exact_unit_step, quick_exact_step
 from .steps import (
     COUNT_BITS,
     COUNTS,
@@ -20,8 +20,9 @@ from .steps import (
     VALUE,
     sum_and_error,
     to_odd,
+    without_subnormals,
 )
-from .units import LOST, Turn, aligned_phases, narrowed, read, stored
+from .units import LOST, Turn, aligned_phases, aligned_unit_step, narrowed, stored
 
 
 def _narrow(unit):
@@ -61,19 +62,21 @@ def _end(unit, state, alive, before, after, of_nan=False, changed=None):
     counted_addition(state, alive, before, lost, after, over, of_nan, changed)
 
 
-def _stored(tile, row, running, memory, state, unit, of_nan):
-    """What is in memory after a store, which is counted."""
-    alive, tiny = memory.magnitude() < np.inf, state[UNDERFLOW]
-    _begin(state)
-    own = {
-        slot: vector for slot, vector in state.items() if slot != COUNTS
-    }  # whose place says else what a store left open
-    after = stored(tile, row, running, memory, own, True, unit)
-    state |= own
-    state[UNDERFLOW] = alive.choose(state[UNDERFLOW].bits(), tiny.bits())
-    changed = running.apart_from(memory) if unit.daz else None  # a subnormal that is read as zero is not rounded
-    _end(unit, state, alive, memory, read(tile, after, unit), of_nan, changed)
-    return after
+def _storing(of_nan):
+    """What makes `stored` of a store that is counted."""
+
+    def store(tile, row, running, memory, state, watchful, unit):
+        alive, tiny = memory.magnitude() < np.inf, state[UNDERFLOW]
+        _begin(state)
+        own = {slot: x for slot, x in state.items() if slot != COUNTS}  # whose place says else what a store left open
+        after = stored(tile, row, running, memory, own, True, unit)
+        state |= own
+        state[UNDERFLOW] = alive.choose(state[UNDERFLOW].bits(), tiny.bits())
+        changed = running.apart_from(memory) if unit.daz else None  # a subnormal that is read as zero is not rounded
+        _end(unit, state, alive, memory, without_subnormals(tile, after, unit), of_nan, changed)
+        return after
+
+    return store
 
 
 class _Counted(Turn):
@@ -106,37 +109,17 @@ class _Counted(Turn):
 
 def counted_aligned_step(unit, of_nan):
     """A turn of `Aligned`, of all rows together."""
-    turn = _Counted(unit)
-
-    def step(tile, states):
-        memory = sums = [read(tile, state[VALUE], unit) for state in states]
-        for number in range(unit.blocks):
-            sums = turn.block(tile, sums, number * unit.block, states)
-        for row, (state, old, new) in enumerate(zip(states, memory, sums, strict=True)):
-            state[VALUE] = _stored(tile, row, new, old, state, unit, of_nan) if unit.stored else new
-
-    step.together = True
-    return step
+    return aligned_unit_step(unit, True, _Counted(unit), _storing(of_nan))
 
 
 def counted_exact_step(unit, of_nan):
     """A turn of `Exact`."""
 
-    def step(tile, row, state):
-        memory = running = read(tile, state[VALUE], unit)
-        for number in range(unit.blocks):
-            before, alive = running, memory.magnitude() < np.inf if _narrow(unit) else None
-            if unit.result == "half":
-                alive = running.magnitude() < np.inf
-            _begin(state)
-            s = exact_sum_of(tile, row, before, number, unit, True)
-            running = narrowed(tile, s, unit.result, before, state, True, unit.saturate)
-            _end(unit, state, alive, before, running)
-        state[VALUE] = _stored(tile, row, running, memory, state, unit, of_nan) if unit.stored else running
-        state.pop(INEXACT)
-        return state
+    def noted(state, memory, before, after):
+        alive = (before if unit.result == "half" else memory).magnitude() < np.inf if _narrow(unit) else None
+        _end(unit, state, alive, before, after)
 
-    return step
+    return exact_unit_step(unit, True, _begin, noted, _storing(of_nan))
 
 
 def extremes(unit):
@@ -151,9 +134,7 @@ def quick_step(unit, of_nan):
         counted_addition(state, None, before, exact.differs(after), after)
 
     def kept(tile, row, running, memory, state):
-        after = _stored(tile, row, running, memory, state, unit, of_nan)
-        state.pop(INEXACT)
-        return after
+        return _storing(of_nan)(tile, row, running, memory, state, True, unit)
 
     return quick_exact_step(unit, added, kept, extremes(unit))
 

@@ -28,9 +28,9 @@ def count(state, happened):
         state[place] = counted + lanes.choose(counted.all_of(one), 0)
 
 
-def counting_watches(manner):
+def counting_watches(stage):
     """The slots that these steps watch with, and the bits they begin with."""
-    return dict.fromkeys((TIE, OVERFLOW) + (NEAR_ZERO,) * (manner.family == "narrow" or manner.daz), -1)
+    return dict.fromkeys((TIE, OVERFLOW) + (NEAR_ZERO,) * (stage.family == "narrow" or stage.daz), -1)
 
 
 def counted_addition(state, alive, before, lost, after, over=None, of_nan=False, changed=None):

@@ -15,11 +15,10 @@ from .steps import (
     in_phases,
     moved_up,
     split,
-    sum_and_error,
-    to_odd,
     whole_block,
+    without_subnormals,
 )
-from .units import narrowed, read, stored
+from .units import narrowed, stored
 from .vectors import Vector
 
 RUNNING, MEMORY = "running", "memory"
@@ -49,23 +48,13 @@ class Exact(NamedTuple):
         return self.block * self.blocks
 
 
-def whole_with_sign(tile, row, running, products):
-    """As `whole_block`, but zeros of one sign keep it."""
-    s, lost = running, None
-    for product in products:
-        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
-        lost = error if lost is None else lost + error
-    found = to_odd(*sum_and_error(s, lost))
-    return (found.is_zero() & s.is_zero()).choose(s, found)
-
-
 def exact_sum_of(tile, row, running, number, unit, watchful):
     """The running sum and block `number` of a turn of `Exact`: all bits that decide."""
     s = running if unit.signed else running + 0.0
     products = range(number * unit.block, (number + 1) * unit.block)
     nearest = unit.block == 1 and unit.result == "single" and not watchful  # float64 has more than twice the bits
     if unit.careful and not nearest:
-        return whole_with_sign(tile, row, s, products) if unit.signed else whole_block(tile, row, s, products)
+        return whole_block(tile, row, s, products, unit.signed)
     sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
     for n, k in enumerate(products[AT_ONCE - 1 :]):
         x, y, before_it = tile.a(row, k), tile.b(k), sums[n % AT_ONCE]
@@ -73,17 +62,20 @@ def exact_sum_of(tile, row, running, number, unit, watchful):
     return gathered(sums, Vector.__add__)
 
 
-def exact_unit_step(unit, watchful):
-    """A turn of `Exact`."""
+def exact_unit_step(unit, watchful, begin=None, noted=None, store=stored):
+    """A turn of `Exact`. begin(state) and noted(state, memory, before, after), if they are given, come before and after each block."""
 
     def step(tile, row, state):
-        before = running = read(tile, state[VALUE], unit)
+        memory = running = without_subnormals(tile, state[VALUE], unit)
         for number in range(unit.blocks):
-            s = exact_sum_of(tile, row, running, number, unit, watchful)
-            running = narrowed(tile, s, unit.result, running, state, watchful, unit.saturate)
-        if unit.stored:
-            running = stored(tile, row, running, before, state, watchful, unit)
-        state[VALUE] = running
+            before = running
+            if begin:
+                begin(state)
+            s = exact_sum_of(tile, row, before, number, unit, watchful)
+            running = narrowed(tile, s, unit.result, before, state, watchful, unit.saturate)
+            if noted:
+                noted(state, memory, before, running)
+        state[VALUE] = store(tile, row, running, memory, state, watchful, unit) if unit.stored else running
         return state
 
     return step
@@ -112,7 +104,7 @@ def quick_exact_step(unit, added, kept, extremes=EXTREMES):
     """
 
     def begun(tile, row, state):
-        memory = read(tile, state[VALUE], unit)
+        memory = without_subnormals(tile, state[VALUE], unit)
         return state | {MEMORY: memory, RUNNING: memory if unit.signed else memory + 0.0}
 
     def summed(number):

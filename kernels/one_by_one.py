@@ -45,31 +45,31 @@ def below_of(tile, family):
     return tile.integer("below") if family == SHORTER else 0
 
 
-def rounded_single(tile, y, error, x, manner):
-    """(y + error as a manner rounds it, y being the CPU's nearest number, lanes where that is inexact).
+def rounded_single(tile, y, error, x, stage):
+    """(y + error as a stage rounds it, y being the CPU's nearest number, lanes where that is inexact).
 
     Of an exact zero rounded down the sign is that of x.
     """
-    shorter, beyond = manner.family == SHORTER, error.nonzero()
-    if manner.nearest and not shorter:
+    shorter, beyond = stage.family == SHORTER, error.nonzero()
+    if stage.nearest and not shorter:
         return y, beyond
-    bits, below = y.bits(), below_of(tile, manner.family)
+    bits, below = y.bits(), below_of(tile, stage.family)
     unit, sign, nothing = below + 1, bits >> (bits.element.width - 1), bits.all_of(0)
     negative, above, beneath = sign.nonzero(), error > 0.0, error < 0.0
     outward, inward = negative.choose(beneath, above), negative.choose(above, beneath)
     toward = bits + inward.choose(nothing.all_of(-1), nothing)
     lost = beyond | (toward & below).nonzero()
-    if not manner.rounding.startswith("nearest"):
+    if not stage.rounding.startswith("nearest"):
         up = {"toward_zero": nothing, "toward_positive": ~sign, "toward_negative": sign, "to_odd": ~toward}
-        found = (toward & ~below) + lost.choose(up[manner.rounding] & unit, nothing)
+        found = (toward & ~below) + lost.choose(up[stage.rounding] & unit, nothing)
     elif shorter:
         up = {"nearest_even": toward, "nearest_away": ~nothing, "nearest_zero": nothing, "nearest_up": ~sign}
-        more = (beyond | (up[manner.rounding] & unit).nonzero()).choose(tile.integer("tie"), tile.integer("tie") - 1)
+        more = (beyond | (up[stage.rounding] & unit).nonzero()).choose(tile.integer("tie"), tile.integer("tie") - 1)
         found = (toward + more) & ~below
     else:
-        found = bits + _tied(bits, error, outward, inward, sign, manner.rounding)
+        found = bits + _tied(bits, error, outward, inward, sign, stage.rounding)
     y = found.floats()
-    return (y.is_zero().choose(x, y) if manner.rounding == "toward_negative" else y), lost
+    return (y.is_zero().choose(x, y) if stage.rounding == "toward_negative" else y), lost
 
 
 def _tied(bits, error, outward, inward, sign, rounding):
@@ -88,58 +88,58 @@ def _tied(bits, error, outward, inward, sign, rounding):
     }[rounding]
 
 
-def by_direction(tile, toward, nearest, manner):
-    """(what the CPU's instructions round as a manner says, lanes where that is inexact), of what toward(direction) and nearest() give; None
+def by_direction(tile, toward, nearest, stage):
+    """(what the CPU's instructions round as a stage says, lanes where that is inexact), of what toward(direction) and nearest() give; None
     where they do not."""
-    tied = manner.rounding.startswith("nearest") and not manner.nearest
-    if tied or not tile.directed or manner.family == SHORTER:
+    tied = stage.rounding.startswith("nearest") and not stage.nearest
+    if tied or not tile.directed or stage.family == SHORTER:
         return None
-    found = nearest() if manner.nearest else in_direction(toward, manner.rounding)
+    found = nearest() if stage.nearest else in_direction(toward, stage.rounding)
     return found, toward("down").apart_from(toward("up"))
 
 
-def single_sum(tile, x, y, manner):
+def single_sum(tile, x, y, stage):
     """(x + y, lanes where that is inexact)."""
-    done = by_direction(tile, lambda direction: x.plus_toward(direction, y), lambda: x + y, manner)
+    done = by_direction(tile, lambda direction: x.plus_toward(direction, y), lambda: x + y, stage)
     if done:
         return done
     s, error = sum_and_error(x, y)
-    if manner.nearest and manner.family != SHORTER:
+    if stage.nearest and stage.family != SHORTER:
         return s, error.differs(0.0) & (y.magnitude() < np.inf)  # of a sum that overflows it is NaN
-    return rounded_single(tile, s, error, signs(x, y), manner)
+    return rounded_single(tile, s, error, signs(x, y), stage)
 
 
-def single_product(tile, a, b, manner):
+def single_product(tile, a, b, stage):
     """(a * b, lanes where that is inexact)."""
-    done = by_direction(tile, lambda direction: a.times_toward(direction, b), lambda: a * b, manner)
+    done = by_direction(tile, lambda direction: a.times_toward(direction, b), lambda: a * b, stage)
     if done:
         return done
     product = a * b
-    if manner.family.startswith("float64"):
+    if stage.family.startswith("float64"):
         _, error = product_and_error(a, b)
     else:
         error = a.double() * b.double() - product.double()
-    return rounded_single(tile, product, error, product, manner)
+    return rounded_single(tile, product, error, product, stage)
 
 
-def single_fused(tile, a, b, c, manner):
+def single_fused(tile, a, b, c, stage):
     """(a * b + c, lanes where that is inexact). Where the CPU has no directed roundings, of float32 by way of float64 unless the product is exact."""
-    done = by_direction(tile, lambda direction: a.fused_toward(direction, b, c), lambda: a.fused(b, c), manner)
+    done = by_direction(tile, lambda direction: a.fused_toward(direction, b, c), lambda: a.fused(b, c), stage)
     if done:
         return done
-    if manner.family == "float32_of_narrow":
-        return single_sum(tile, a * b, c, manner)
-    if manner.family.startswith("float64"):
+    if stage.family == "float32_of_narrow":
+        return single_sum(tile, a * b, c, stage)
+    if stage.family.startswith("float64"):
         s = a.fused(b, c)
-        return rounded_single(tile, s, rest_of_fused(s, a, b, c), signs(a * b, c), manner)
+        return rounded_single(tile, s, rest_of_fused(s, a, b, c), signs(a * b, c), stage)
     product = a.double() * b.double()
     s, error = sum_and_error(product, c.double())
-    if manner.nearest:
+    if stage.nearest:
         after = a.fused(b, c)
         return after, error.nonzero() | after.double().apart_from(s)
     x = to_odd(s, error)
     after = x.single()
-    found, _ = rounded_single(tile, after, x - after.double(), signs(a * b, c), manner)
+    found, _ = rounded_single(tile, after, x - after.double(), signs(a * b, c), stage)
     return found, x.apart_from(after.double())
 
 
@@ -152,9 +152,9 @@ def note_inexact(state, lost):
 # -- rounded stochastically ------------------------------------------------------------------------------------------
 
 
-def product_to_draw(a, b, options):
+def product_to_draw(a, b, stage):
     """A product, and what the multiplication lost, None if that is nothing."""
-    return product_and_error(a, b) if options.wide else (a * b, None)
+    return product_and_error(a, b) if stage.wide else (a * b, None)
 
 
 BY_UNITS = {32: (EXPONENT, 23 << 23, (2 * 127 + 23) << 23), 64: (EXPONENT64, 52 << 52, (2 * 1023 + 52) << 52)}

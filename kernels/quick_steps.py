@@ -39,19 +39,19 @@ LEAST_WORD, LIFTED_FEWEST, LIFTED_MOST = -0x8000, 0xE102 - 0x10000, 0xFEFC
 """The same of halves times LIFT, in integers with sign (`watch_lifted`): the least low word, and two high ones, as above."""
 
 
-def is_settled(tile, operation, manner):
+def is_settled(tile, operation, stage):
     """Whether the CPU's rounding to float32 does a sum no harm: it is directed alike, or so few bits have no false ties."""
     if operation == "fma":
-        return tile.directed and manner.rounding in HARMLESS
-    return tile.directed or manner.rounding.startswith("nearest")
+        return tile.directed and stage.rounding in HARMLESS
+    return tile.directed or stage.rounding.startswith("nearest")
 
 
-def from_below(tile, operation, manner):
+def from_below(tile, operation, stage):
     """Whether a sum is rounded toward zero first: then it ties where it seems to, or lies above, and only ties that go down are to be watched."""
-    return tile.directed and operation == "fma" and manner.family == "half" and manner.nearest
+    return tile.directed and operation == "fma" and stage.family == "half" and stage.nearest
 
 
-def quickly(tile, s, state, manner, settled, below=False, lifted=False, alone=True):
+def quickly(tile, s, state, stage, settled, below=False, lifted=False, alone=True):
     """A number of float32 rounded again.
 
     What the first rounding did matters only where it met a boundary of the second: a tie, or in directed modes a number of
@@ -61,29 +61,29 @@ def quickly(tile, s, state, manner, settled, below=False, lifted=False, alone=Tr
     of the step is watched for ties.
     """
     probe = s.bits()
-    if manner.nearest and settled:
-        y = round_half_bits(s) if lifted else ROUNDERS[manner.family](tile, s)
-    elif manner.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
-        probe = carried(tile, s, manner.rounding if settled else "nearest_away")
+    if stage.nearest and settled:
+        y = round_half_bits(s) if lifted else ROUNDERS[stage.family](tile, s)
+    elif stage.rounding.startswith("nearest"):  # ties go up here; those that must not are done again
+        probe = carried(tile, s, stage.rounding if settled else "nearest_away")
         y = (probe & ~tile.integer("below")).floats()
     else:
-        y = BY_BITS[manner.rounding](tile, s)
+        y = BY_BITS[stage.rounding](tile, s)
     if lifted:
         if not (settled or below):
-            probe = s.bits() if manner.rounding.startswith("nearest") else probe ^ HALF_TIE
+            probe = s.bits() if stage.rounding.startswith("nearest") else probe ^ HALF_TIE
         watch_lifted(probe if alone or not settled else probe | 1, state, EVEN if settled or below else ANY)
         return y
-    if manner.family == "half":
+    if stage.family == "half":
         watch_half(probe | 1 if settled else probe, state)
         return y
-    if manner.family == "bfloat16" and not settled:
+    if stage.family == "bfloat16" and not settled:
         state[TIE] = state[TIE].bits().words().at_most(probe.words())
     elif not settled:
         state[TIE] = state[TIE].bits().at_most(probe & tile.integer("below"))
-    if manner.family != "bfloat16":
+    if stage.family != "bfloat16":
         state[NEAR_ZERO] = state[NEAR_ZERO].bits().at_most(s.bits() + s.bits() - 1)
-    if not manner.noted:
-        return bounded(tile, y, state, manner)
+    if not stage.noted:
+        return bounded(tile, y, state, stage)
     over = y.magnitude() > tile.parameter("largest")
     state[OVERFLOW] = over.choose(0, state[OVERFLOW].bits())
     return y
@@ -147,11 +147,11 @@ def lift_of(family):
     return LIFT if family == "half" else 1.0
 
 
-def directed(tile, manner, toward):
+def directed(tile, stage, toward):
     """A sum rounded to float32 as it will be again, by toward(direction); None if the CPU cannot, or need not."""
-    if not tile.directed or manner.rounding not in HARMLESS:
+    if not tile.directed or stage.rounding not in HARMLESS:
         return None
-    return in_direction(toward, HARMLESS[manner.rounding])
+    return in_direction(toward, HARMLESS[stage.rounding])
 
 
 OPEN_BITS = {
@@ -248,14 +248,14 @@ def draw_went_wrong(family, drawn, sure, lifted):
     return wrong_half if family == "half" else wrong_single if family.startswith("float") else wrong
 
 
-def watches(manner):
+def watches(stage):
     """The slots that quick steps watch with, and the bits they begin with."""
-    if manner.family == "half":
-        return beginning(manner.noted or not manner.rounding.startswith("nearest"))
-    return dict.fromkeys((TIE,) + (NEAR_ZERO,) * (manner.family == "narrow") + (OVERFLOW,) * manner.noted, -1)
+    if stage.family == "half":
+        return beginning(stage.noted or not stage.rounding.startswith("nearest"))
+    return dict.fromkeys((TIE,) + (NEAR_ZERO,) * (stage.family == "narrow") + (OVERFLOW,) * stage.noted, -1)
 
 
-def went_wrong(manner, operation=None):
+def went_wrong(stage, operation=None):
     """Whether a quick step has met a tie, an overflow to be noted, or something but zero below the smallest normal number.
 
     `operation` is that of `QUICK_STEPS`, if it is one of these.
@@ -264,10 +264,10 @@ def went_wrong(manner, operation=None):
     def wrong_half(tile, state):
         if operation is None:
             return out_of_words(state, FEWEST)
-        return out_of_lifted(state, 0 if is_settled(tile, operation, manner) else 1)
+        return out_of_lifted(state, 0 if is_settled(tile, operation, stage) else 1)
 
     def wrong(tile, state):
-        taken = 0xFFFF if manner.family == "bfloat16" else -1
+        taken = 0xFFFF if stage.family == "bfloat16" else -1
         found = (state[TIE].bits() & taken).is_zero()
         if NEAR_ZERO in state:
             normal = tile.integer("normal")
@@ -276,13 +276,13 @@ def went_wrong(manner, operation=None):
             found = found | state[OVERFLOW].bits().is_zero()
         return found.anywhere()
 
-    return wrong_half if manner.family == "half" else wrong
+    return wrong_half if stage.family == "half" else wrong
 
 
-def is_lifted(operation, manner):
+def is_lifted(operation, stage):
     """Whether halves are taken times LIFT: their overflows are float32's then, and whole words round them."""
-    plain = manner.nearest and not (manner.daz or manner.ftz or manner.noted or manner.wide)
-    return operation == "mul_add" and manner.family == "half" and plain
+    plain = stage.nearest and not (stage.daz or stage.ftz or stage.noted or stage.wide)
+    return operation == "mul_add" and stage.family == "half" and plain
 
 
 def round_half_bits(x):
@@ -297,7 +297,7 @@ SPLIT_MOST = 2.0**110
 """Magnitudes below which nothing becomes infinite on the way."""
 
 
-def splits(operation, manner):
+def splits(operation, stage):
     """Whether sums that no overflow threatens are rounded by what they lose as parts of larger ones."""
-    plain = manner.nearest and not (manner.daz or manner.ftz or manner.wide)
-    return is_lifted(operation, manner) or (operation == "mul_add" and manner.family == "bfloat16" and plain)
+    plain = stage.nearest and not (stage.daz or stage.ftz or stage.wide)
+    return is_lifted(operation, stage) or (operation == "mul_add" and stage.family == "bfloat16" and plain)

@@ -130,9 +130,9 @@ def nearest_integer(x, tied_up=True):
 
 def odd_neighbour(y):
     """The integer, or of the two around y the odd one."""
-    n = y.truncated()
-    bits = (n.magnitude() + 2.0**23).bits()
-    return (n.differs(y).choose(bits | 1, bits).floats() - 2.0**23).with_sign(y)
+    n, most = y.truncated(), 2.0 ** {32: 23, 64: 52}[y.bits().element.width]
+    bits = (n.magnitude() + most).bits()
+    return (n.differs(y).choose(bits | 1, bits).floats() - most).with_sign(y)
 
 
 TO_INTEGER = {
@@ -191,16 +191,24 @@ BY_BITS = {
 """In all modes but nearest even, where no result is tiny and inexact."""
 
 
-class Manner(NamedTuple):
-    """How a stage rounds, as far as code hangs on it."""
+STOCHASTIC, EITHER = "stochastic", "up_or_down"
+
+
+class Stage(NamedTuple):
+    """How products and sums round, as far as code hangs on it."""
 
     family: str
+    """Of formats: "half", "bfloat16", "narrow", "float32", "float64", "float64_shorter", which have fewer bits than that; of float32
+    "float32_of_narrow", where products are exact."""
     rounding: str = "nearest_even"
-    noted: bool = False  # an overflow that becomes a finite number leaves no other trace
+    noted: bool = False
+    """An overflow becomes a finite number, which leaves no other trace."""
     daz: bool = False
     ftz: bool = False
-    of_nan: bool = False  # where additions are counted: infinities stand for NaN, which is no least and no greatest sum
-    wide: bool = False  # products have more bits than the carrier
+    of_nan: bool = False
+    """Where additions are counted: infinities stand for NaN, which is no least and no greatest sum."""
+    wide: bool = False
+    """Products have more bits than the carrier."""
 
     @property
     def nearest(self):
@@ -208,69 +216,85 @@ class Manner(NamedTuple):
         return self.rounding == "nearest_even"
 
     @property
-    def slots(self):
-        """What its steps note beside INEXACT."""
-        return (UNDERFLOW,) * (self.family in ("half", "narrow")) + (OVERFLOW,) * self.noted
+    def draws(self):
+        """Whether random numbers decide."""
+        return self.rounding in (STOCHASTIC, EITHER)
 
+    @property
+    def either(self):
+        """Whether one bit does, of all that is not exact: sums come to odd, without an error."""
+        return self.rounding == EITHER
 
-class Draws(NamedTuple):
-    """How a stage that draws rounds, as far as code hangs on it."""
+    @property
+    def native(self):
+        """Whether sums are numbers of float32 or float64 in a range where nothing is tiny, and overflows are the CPU's, or none."""
+        return self.family.startswith("float")
 
-    saturate: bool = False  # overflows become the largest number
-    daz: bool = False
-    ftz: bool = False
-    wide: bool = False  # as Manner's
-    either: bool = False  # one bit takes up whatever is not exact: s comes to odd, without an error
+    @property
+    def double(self):
+        """Whether they are float64, or a part of it."""
+        return self.family.startswith("float64")
+
+    @property
+    def keeps_errors(self):
+        """Whether what an addition loses is a number of the format: to nearest, where nothing is flushed (Knuth's and Dekker's sums)."""
+        return self.nearest and not (self.daz or self.ftz)
+
+    @property
+    def rounds_products(self):
+        """Whether products are rounded: float32 has those that are not wide."""
+        return self.wide or not self.native
 
     @property
     def slots(self):
         """What its steps note beside INEXACT."""
-        return (UNDERFLOW, *(OVERFLOW,) * self.saturate, LEFT_OPEN)
+        tiny = self.draws or self.family in ("half", "narrow")
+        return (UNDERFLOW,) * tiny + (OVERFLOW,) * self.noted + (LEFT_OPEN,) * self.draws
 
 
-def without_subnormals(tile, x, manner):
-    """What a stage that takes subnormals as zeros reads, if its Manner, or how it Draws, says that it does."""
-    if not manner.daz:
+def without_subnormals(tile, x, stage):
+    """What a stage that takes subnormals as zeros reads, if this is one."""
+    if not stage.daz:
         return x
-    return (x.magnitude() < tile.parameter("normal")).choose((x.bits() & SIGN).floats(), x)
+    return (x.magnitude() < tile.parameter("normal")).choose(signs(x, x), x)
 
 
-def rounded(tile, x, state, manner, watchful, may_underflow=True, bound=True):
+def rounded(tile, x, state, stage, watchful, may_underflow=True, bound=True):
     """x, all of whose bits that decide are there, the last one sticky, as a number of the format; what happened is noted.
 
     Without `bound`, what overflows is left beyond the largest number; unless it `may_underflow`, what is tiny is exact.
     """
-    if manner.nearest:
-        y = ROUNDERS[manner.family](tile, x)
+    if stage.nearest:
+        y = ROUNDERS[stage.family](tile, x)
     elif not may_underflow:
-        y = BY_BITS[manner.rounding](tile, x)
+        y = BY_BITS[stage.rounding](tile, x)
     else:
         exponent = exponent_bits(tile, x)
         scaled = x * quanta_per_unit(tile, exponent)
-        y = TO_INTEGER[manner.rounding](scaled) * (exponent - tile.integer("spacing")).floats()
-    if may_underflow and manner.family != "bfloat16":  # whose subnormals the range of operands excludes
-        if manner.nearest:
+        y = TO_INTEGER[stage.rounding](scaled) * (exponent - tile.integer("spacing")).floats()
+    if may_underflow and stage.family != "bfloat16":  # whose subnormals the range of operands excludes
+        if stage.nearest:
             tiny = x.magnitude() < tile.parameter("tiny")
         else:
             tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
-        if manner.ftz:
-            y = tiny.choose((x.bits() & SIGN).floats(), y)
+        if stage.ftz:
+            y = tiny.choose(signs(x, x), y)
         state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(x.bits() ^ y.bits(), 0)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
-    return bounded(tile, y, state, manner) if bound else y
+    return bounded(tile, y, state, stage) if bound else y
 
 
-def bounded(tile, y, state, manner):
+def bounded(tile, y, state, stage):
     """y, or what an overflow becomes; a finite one is noted."""
-    if manner.nearest and not manner.noted:
-        if manner.family in ABSORBING:
+    if stage.nearest and not stage.noted:
+        if stage.family in ABSORBING:
             return y
         return (y.magnitude() > tile.parameter("largest")).choose(tile.parameter("beyond_positive").with_sign(y), y)
     over = y.magnitude() > tile.parameter("largest")
-    if manner.noted:
+    if stage.noted:
         state[OVERFLOW] = state[OVERFLOW].bits() | over.choose(y.bits() | 1, 0)
-    if manner.nearest:
+    if stage.nearest:
         return over.choose(tile.parameter("beyond_positive").with_sign(y), y)
     beyond = (y < 0.0).choose(tile.parameter("beyond_negative"), tile.parameter("beyond_positive"))
     return over.choose(beyond, y)
@@ -299,19 +323,19 @@ def between(low, high):
     return (nearer | (low.bits() | high.bits()) & 1).floats()
 
 
-def exact_sum(tile, product, c, manner):
+def exact_sum(tile, product, c, stage):
     """product + c, to odd; an exact zero as the rounding direction has it (IEEE 754-2019 6.3)."""
     if tile.directed:
         low, high = product.plus_toward("down", c), product.plus_toward("up", c)
         x = between(low, high)
-        return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
-    return oddly_summed(*sum_and_error(product, c), product, c, manner)
+        return x.is_zero().choose(low, x) if stage.rounding == "toward_negative" else x
+    return oddly_summed(*sum_and_error(product, c), product, c, stage)
 
 
-def oddly_summed(s, error, product, c, manner):
+def oddly_summed(s, error, product, c, stage):
     """s + error, to odd, a sum of these; the sign of an exact zero is theirs."""
     x = to_odd(s, error)
-    return s.is_zero().choose(signs(product, c), x) if manner.rounding == "toward_negative" else x
+    return s.is_zero().choose(signs(product, c), x) if stage.rounding == "toward_negative" else x
 
 
 def signs(x, y):
@@ -348,22 +372,22 @@ def rest_of_fused(s, a, b, c):
     return to_odd(*sum_and_error((total - s) + far, rest))
 
 
-def exact_product(tile, a, b, manner):
+def exact_product(tile, a, b, stage):
     """a * b: exact, or if it is wide to odd."""
-    if not manner.wide:
+    if not stage.wide:
         return a * b
     if tile.directed:
         return between(a.times_toward("down", b), a.times_toward("up", b))
     return to_odd(*product_and_error(a, b))
 
 
-def exact_fma(tile, a, b, c, manner):
+def exact_fma(tile, a, b, c, stage):
     """a * b + c, alike. Where the CPU has directed roundings, the two around the sum do not need an exact product."""
     if not tile.directed:
-        return oddly_summed(*fused_and_error(a, b, c, manner.wide), a * b, c, manner)
+        return oddly_summed(*fused_and_error(a, b, c, stage.wide), a * b, c, stage)
     low, high = a.fused_toward("down", b, c), a.fused_toward("up", b, c)
     x = between(low, high)
-    return x.is_zero().choose(low, x) if manner.rounding == "toward_negative" else x
+    return x.is_zero().choose(low, x) if stage.rounding == "toward_negative" else x
 
 
 def in_pairs(count, leaf, joined):
@@ -389,7 +413,7 @@ def in_pairs(count, leaf, joined):
 # -- stochastic rounding ---------------------------------------------------------------------------------------------
 
 
-def drawn(tile, s, error, noise, state, options, watchful):
+def drawn(tile, s, error, noise, state, stage, watchful):
     """s + error, rounded stochastically by 16 random bits; no error: s is exact.
 
     In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
@@ -406,7 +430,7 @@ def drawn(tile, s, error, noise, state, options, watchful):
     n = y.floored()
     fraction = y - n
     late, lost = noise, fraction.bits()
-    if options.either:
+    if stage.either:
         fraction = fraction.nonzero().choose(fraction.all_of(0.5), fraction)
     if error is not None:
         outward = (error.bits() ^ (s.bits() & SIGN)).floats()
@@ -423,7 +447,7 @@ def drawn(tile, s, error, noise, state, options, watchful):
     above = magnitude.bits() - tile.integer("sliver")
     special = special & ~above
     flushed = lost
-    if options.ftz:
+    if stage.ftz:
         z = (above < 0).choose(0.0, z)
         flushed = (above < 0).choose(magnitude.bits(), lost)
     state[UNDERFLOW] = (above < 0).choose(state[UNDERFLOW].bits() | flushed, state[UNDERFLOW].bits())
@@ -433,7 +457,7 @@ def drawn(tile, s, error, noise, state, options, watchful):
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | flushed
     over = z > tile.parameter("largest")
-    if options.saturate:
+    if stage.noted:
         state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(s)
 
@@ -472,13 +496,15 @@ def drawn_half(tile, row, x, state, saturate, watchful, ftz=False):
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(x)
 
 
-def whole_block(tile, row, running, products):
-    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in."""
+def whole_block(tile, row, running, products, signed):
+    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in. Zeros of one sign keep
+    it if they are `signed`."""
     s, lost = running, None
     for product in products:
         s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
         lost = error if lost is None else lost + error
-    return to_odd(*sum_and_error(s, lost))
+    found = to_odd(*sum_and_error(s, lost))
+    return (found.is_zero() & s.is_zero()).choose(s, found) if signed else found
 
 
 def stored_half(single, state, saturate, watchful):

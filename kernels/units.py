@@ -10,25 +10,25 @@ from typing import NamedTuple
 
 import numpy as np
 
+from .one_by_one import in_direction
 from .steps import (
     COUNTED_SLOTS,
     EXPONENT,
     EXPONENT64,
     INEXACT,
     OVERFLOW,
-    SIGN,
-    TO_INTEGER,
     UNDERFLOW,
     UNSETTLED,
     VALUE,
-    between,
+    Stage,
     drawn_half,
-    exponent_bits,
     in_pairs,
-    round_narrow,
+    rounded,
+    signs,
     stored_half,
     sum_and_error,
     to_odd,
+    without_subnormals,
 )
 
 LEAD, TOTAL, PART, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 5)
@@ -97,9 +97,6 @@ class Pairs(NamedTuple):
         return self.block * self.blocks
 
 
-_TOWARD = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
-
-
 def nudged(s, error, rounding):
     """The sum s of float32 numbers, whose error is known, rounded in a direction."""
     bits = s.bits()
@@ -124,14 +121,10 @@ def single_sum(tile, x, y, unit, state, watchful, noted=None):
             return x[0].fused(x[1], y)
     else:
         product = x
-    direction = _TOWARD.get(unit.rounding) if tile.directed else None
-    if not watchful:
-        if unit.rounding == "nearest_even":
-            return product + y
-        if direction:
-            return product.plus_toward(direction, y)
-        if tile.directed:
-            return between(product.plus_toward("down", y), product.plus_toward("up", y))
+    if not watchful and unit.rounding == "nearest_even":
+        return product + y
+    if not watchful and tile.directed:
+        return in_direction(lambda direction: product.plus_toward(direction, y), unit.rounding)
     s, error = sum_and_error(product, y)
     after = moved_off(s, error, product, y, unit.rounding)
     if noted:
@@ -148,7 +141,7 @@ def moved_off(s, error, x, y, rounding):
     if rounding == "to_odd":
         return to_odd(s, error)
     if rounding == "toward_negative":
-        s = s.is_zero().choose(((x.bits() | y.bits()) & SIGN).floats(), s)
+        s = s.is_zero().choose(signs(x, y), s)
     return nudged(s, error, rounding)
 
 
@@ -233,49 +226,11 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
         below = s.bits() ^ kept
         y = below.nonzero().choose(kept | (-tile.integer("kept_bits")), kept).floats()
     else:
-        y = round_narrow(tile, s)
-        tiny = (s.magnitude() < tile.parameter("tiny")).choose(y.bits() ^ s.bits(), 0)
-        state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny
-        over = y.magnitude() > tile.parameter("largest")
-        if saturate:
-            state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-        y = over.choose(tile.parameter("beyond_positive").with_sign(y), y)
+        y = rounded(tile, s, state, Stage("narrow", noted=saturate), False)
         y = (running.magnitude() < np.inf).choose(y, running)
     if watchful:
         state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
     return y
-
-
-WHOLE = TO_INTEGER | {
-    "to_odd": lambda y: odd_whole(y.truncated(), y),
-}
-"""Whole numbers of float64, by the modes of stores."""
-
-
-def odd_whole(n, y):
-    """n, y without a fraction, or if there is one, the odd one of both whole numbers around it."""
-    bits = (n.magnitude() + 2.0**52).bits()
-    return (n.differs(y).choose(bits | 1, bits).floats() - 2.0**52).with_sign(y)
-
-
-def stored_as(tile, x, state, watchful, unit):
-    """A number to memory as a half, by any mode that draws nothing; what is tiny and what overflows is as the rule says."""
-    if unit.stored == "nearest_even":
-        y = x.single().through_half().double()
-    else:
-        exponent = exponent_bits(tile, x)
-        scaled = x * (tile.integer("per_quantum") - exponent).floats()
-        y = WHOLE[unit.stored](scaled) * (exponent - tile.integer("spacing")).floats()
-    tiny = (x < tile.parameter("tiny_positive")) & (x > tile.parameter("tiny_negative"))
-    if unit.ftz:
-        y = tiny.choose(x.all_of(0.0).with_sign(x), y)
-    state[UNDERFLOW] = state[UNDERFLOW].bits() | tiny.choose(y.bits() ^ x.bits(), 0)
-    if watchful:
-        state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ x.bits())
-    over = y.magnitude() > tile.parameter("largest")
-    if unit.saturate:
-        state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
-    return over.choose((x < 0.0).choose(tile.parameter("beyond_negative"), tile.parameter("beyond_positive")), y)
 
 
 def stored(tile, row, running, before, state, watchful, unit):
@@ -285,14 +240,9 @@ def stored(tile, row, running, before, state, watchful, unit):
     elif unit.stored == "nearest":
         half = stored_half(running.single(), state, unit.saturate, watchful)
     else:
-        half = stored_as(tile, running, state, watchful, unit)
+        half = rounded(tile, running, state, Stage("narrow", unit.stored, unit.saturate, ftz=unit.ftz), watchful)
     bounded = unit.saturate and unit.stored not in ("toward_positive", "toward_negative")
     return half if bounded else (before.magnitude() < np.inf).choose(half, before)
-
-
-def read(tile, x, unit):
-    """What is in memory, as the next turn takes it."""
-    return (x.magnitude() < tile.parameter("normal")).choose(x.all_of(0.0).with_sign(x), x) if unit.daz else x
 
 
 # -- aligned blocks --------------------------------------------------------------------------------------------------
@@ -486,16 +436,16 @@ def own_power(tile, running):
     return running.nonzero().choose(power, tile.parameter("zero"))
 
 
-def aligned_unit_step(unit, watchful):
+def aligned_unit_step(unit, watchful, turn=None, store=stored):
     """A turn of `Aligned`, of all rows together."""
-    turn = Turn(unit, watchful)
+    turn = turn or Turn(unit, watchful)
 
     def step(tile, states):
-        before = sums = [read(tile, state[VALUE], unit) for state in states]
+        before = sums = [without_subnormals(tile, state[VALUE], unit) for state in states]
         for number in range(unit.blocks):
             sums = turn.block(tile, sums, number * unit.block, states)
         for row, (state, old, new) in enumerate(zip(states, before, sums, strict=True)):
-            state[VALUE] = stored(tile, row, new, old, state, watchful, unit) if unit.stored else new
+            state[VALUE] = store(tile, row, new, old, state, watchful, unit) if unit.stored else new
 
     step.together = True
     return step

@@ -58,7 +58,7 @@ INSIDE = {
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws generated programs | elementwise inlined known native | "
-    "folds options panels transforms values ways | apart tiling unit_ways wide_ways | entire trees | units | lines plain scaled_segments | described "
+    "folds options panels transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
     "segments stacks | block_units joining wide_sums | prefixes | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",

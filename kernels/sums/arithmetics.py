@@ -1,4 +1,5 @@
 """Arithmetics: the words of an order, each one rounding: `product`, `total` and `fused`, which make the sum, and `plus`, which does not.
+What each arithmetic says of them is how it rounds `_product`, what of `_sum` and `_fma` is to be rounded, and how that is `_added` and `_plus`.
 Nor do `exactly` and `close`, whose sums are numbers of the format if they are rounded to nearest, those of `close` unless they overflow.
 
 `Careful` has every bit that decides, but for random bits after the first 16, where it leaves outputs open. `Quick` rounds by the CPU, and notes
@@ -36,7 +37,6 @@ from ..quick_steps import (
     from_below,
     is_settled,
     lift_of,
-    out_of_lifted,
     quick_settling,
     quickly,
     quickly_drawn,
@@ -106,6 +106,30 @@ class Arithmetic:
         """A number as a sum reads it."""
         return x if self.stage.native else without_subnormals(self.turn, x, self.stage)
 
+    def product(self, a, b):
+        """a * b, rounded."""
+        return self._told(*self._product(a, b))
+
+    def total(self, x, y):
+        """x + y, rounded, which is the sum."""
+        x = self.read(x)
+        return self._added(x, *self._sum(x, self.read(y)))
+
+    def fused(self, a, b, c):
+        """a * b + c, rounded once, which is the sum."""
+        c = self.read(c)
+        return self._added(c, *self._fma(a, b, c))
+
+    def plus(self, x, y):
+        """x + y, rounded."""
+        return self._told(*self._plus(*self._sum(self.read(x), self.read(y))))
+
+    def _told(self, found, lost):
+        """What was rounded, if not None where something was lost."""
+        if lost is not None:
+            self.observer.rounding(self.state, lost)
+        return found
+
     def exactly(self, x, y):
         """x + y, which is a number of the format if it is rounded to nearest, and nothing is flushed."""
         return x + y if self.stage.keeps_errors else self.plus(x, y)
@@ -118,49 +142,38 @@ class Arithmetic:
 class Careful(Arithmetic):
     """Deterministic, to formats that float32 has bits to spare for. Halves may be lifted, to nearest where nothing is flushed."""
 
-    def product(self, a, b):
-        """a * b, rounded."""
-        manner = self.stage.manner
-        exact = exact_product(self.turn, a, b, manner)
-        found = rounded(self.turn, exact, self.state, manner, False)
-        self.observer.rounding(self.state, self._lost(exact, None, found))
-        return found if self.turn.lift == 1.0 else found * self.turn.lift
-
-    def total(self, x, y):
-        """x + y, rounded. Only flushing makes a sum tiny and inexact."""
-        x, y = self.read(x), self.read(y)
-        return self._added(x, *self._sum(x, y), self.stage.ftz)
-
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        c = self.read(c)
-        return self._added(c, exact_fma(self.turn, a, b, c, self.stage.manner), None, True)
-
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s, error = self._sum(self.read(x), self.read(y))
-        _, found = self._rounded(s, self.stage.ftz)
-        self.observer.rounding(self.state, self._lost(s, error, found))
-        return found
+    def _product(self, a, b):
+        stage = self.stage
+        exact = exact_product(self.turn, a, b, stage)
+        found = rounded(self.turn, exact, self.state, stage, False)
+        return found if self.turn.lift == 1.0 else found * self.turn.lift, self._lost(exact, None, found)
 
     def _sum(self, x, y):
-        """(a sum that rounds as the exact one does, what it lost; None if that is in its last bit, or nobody looks)."""
-        turn, manner = self.turn, self.stage.manner
-        if manner.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
-            return sum_and_error(
+        """(a sum that rounds as the exact one does, what it lost, None if that is in its last bit, or nobody looks; whether it may be tiny and
+        inexact, as only flushing makes it)."""
+        turn, stage, ftz = self.turn, self.stage, self.stage.ftz
+        if stage.nearest and not (turn.directed and self.observer.looks and turn.lift == 1.0):
+            return *sum_and_error(
                 x, y
-            )  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
+            ), ftz  # float32 has more than twice the precision: rounded to it first, a sum rounds alike
         if turn.directed and not self.observer.looks:
-            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[manner.rounding]), None
-        return exact_sum(turn, y, x, manner), None
+            return in_direction(lambda direction: y.plus_toward(direction, x), HARMLESS[stage.rounding]), None, ftz
+        return exact_sum(turn, y, x, stage), None, ftz
+
+    def _fma(self, a, b, c):
+        return exact_fma(self.turn, a, b, c, self.stage), None, True
+
+    def _plus(self, s, error, may_underflow):
+        _, found = self._rounded(s, may_underflow)
+        return found, self._lost(s, error, found)
 
     def _rounded(self, s, may_underflow):
         """(rounded as if exponents had no end, rounded)."""
-        turn, manner = self.turn, self.stage.manner
+        turn, stage = self.turn, self.stage
         if turn.lift > 1:
             return (round_half_bits(s),) * 2
-        unbounded = rounded(turn, s, self.state, manner, False, may_underflow=may_underflow, bound=False)
-        return unbounded, bounded(turn, unbounded, self.state, manner)
+        unbounded = rounded(turn, s, self.state, stage, False, may_underflow=may_underflow, bound=False)
+        return unbounded, bounded(turn, unbounded, self.state, stage)
 
     def _lost(self, s, error, found):
         """Where something was lost, or where nobody asks for lanes the bits in which the rounded sum differs: no sum comes to be NaN exactly."""
@@ -188,27 +201,19 @@ class Careful(Arithmetic):
 class CarefulSingle(Arithmetic):
     """Deterministic, to float32 or float64."""
 
-    def product(self, a, b):
-        """a * b, rounded, if it is not exact."""
+    def _product(self, a, b):
         if self.stage.family == "float32_of_narrow":
-            return a * b
-        found, lost = single_product(self.turn, a, b, self.stage.manner)
-        self.observer.rounding(self.state, lost)
-        return found
+            return a * b, None
+        return single_product(self.turn, a, b, self.stage)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(x, *single_sum(self.turn, x, y, self.stage.manner))
+    def _sum(self, x, y):
+        return single_sum(self.turn, x, y, self.stage)
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        return self._added(c, *single_fused(self.turn, a, b, c, self.stage.manner))
+    def _fma(self, a, b, c):
+        return single_fused(self.turn, a, b, c, self.stage)
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s, lost = single_sum(self.turn, x, y, self.stage.manner)
-        self.observer.rounding(self.state, lost)
-        return s
+    def _plus(self, s, lost):
+        return s, lost
 
     def product_in_parts(self, a, b):
         """(a * b rounded to nearest, what it lost)."""
@@ -226,9 +231,9 @@ class CarefulSingle(Arithmetic):
         error, rest = sum_and_error(error, rest)
         s, error = sum_and_error(s, error)
         s, error = sum_and_error(s, to_odd(*sum_and_error(error, rest)))
-        manner = self.stage.manner
-        found, lost = rounded_single(self.turn, s, error, s, manner)
-        zero = found.all_of(-0.0 if manner.rounding == "toward_negative" else 0.0)
+        stage = self.stage
+        found, lost = rounded_single(self.turn, s, error, s, stage)
+        zero = found.all_of(-0.0 if stage.rounding == "toward_negative" else 0.0)
         self.observer.addition(self.state, Addition(high, found, lost))
         return beyond.bits().is_zero().choose(found.is_zero().choose(zero, found), np.inf)
 
@@ -245,38 +250,27 @@ class CarefulDraws(Arithmetic):
 
     def _drawn(self, s, error, site):
         """(rounded, bits where something was lost, where it became the largest number)."""
-        nothing, options = s.all_of(0.0), self.stage.options
-        if options.either and error is not None:
+        nothing, stage = s.all_of(0.0), self.stage
+        if stage.either and error is not None:
             s, error = to_odd(s, error), None
         own = self.state | {INEXACT: nothing, OVERFLOW: nothing}
-        found = drawn(self.turn, s, error, self.one_and_random(site), own, options, True)
+        found = drawn(self.turn, s, error, self.one_and_random(site), own, stage, True)
         lost, over = own.pop(INEXACT).bits(), own.pop(OVERFLOW).bits()
         self.state |= own
         if OVERFLOW in self.state:
             self.state[OVERFLOW] = self.state[OVERFLOW].bits() | over
         return found, lost.nonzero(), over.nonzero()
 
-    def product(self, a, b):
-        """a * b, rounded."""
-        found, lost, _ = self._drawn(*product_to_draw(a, b, self.stage.options), PRODUCT)
-        self.observer.rounding(self.state, lost)
-        return found
+    def _product(self, a, b):
+        return self._drawn(*product_to_draw(a, b, self.stage), PRODUCT)[:2]
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        x, y = self.read(x), self.read(y)
-        return self._added(x, *sum_and_error(x, y))
+    _sum = staticmethod(sum_and_error)
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        c = self.read(c)
-        return self._added(c, *fused_and_error(a, b, c, self.stage.wide))
+    def _fma(self, a, b, c):
+        return fused_and_error(a, b, c, self.stage.wide)
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        found, lost, _ = self._drawn(*sum_and_error(self.read(x), self.read(y)), RUNNING)
-        self.observer.rounding(self.state, lost)
-        return found
+    def _plus(self, s, error):
+        return self._drawn(s, error, RUNNING)[:2]
 
     def _added(self, x, s, error):
         """s + error, rounded, which is what was added to x."""
@@ -305,46 +299,43 @@ class CarefulSingleDraws(Arithmetic):
         """1 + the first 16 bits of a site's next random number, or the only one as it is."""
         return self.random(site) if self.stage.either else super().one_and_random(site)
 
-    def product(self, a, b):
-        """a * b, rounded, if it is not exact."""
-        found, error = product_to_draw(a, b, self.stage.options)
+    def _product(self, a, b):
+        found, error = product_to_draw(a, b, self.stage)
         if error is None:
-            return found
+            return found, None
         drawn = self._settled(found, error, self.one_and_random(PRODUCT))
-        self.observer.rounding(self.state, error.nonzero() | drawn.apart_from(found))
-        return drawn
+        return drawn, error.nonzero() | drawn.apart_from(found)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(x, *sum_and_error(x, y))
+    _sum = staticmethod(sum_and_error)
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once: to float32 by way of float64, to odd, unless the product is exact."""
+    def _fma(self, a, b, c):
+        """To float32 by way of float64, to odd, unless the product is exact."""
         if not self.stage.wide:
-            return self._added(c, *sum_and_error(a * b, c))
+            return sum_and_error(a * b, c)
         if self.stage.double:
             s = a.fused(b, c)
-            return self._added(c, s, rest_of_fused(s, a, b, c), False)
+            return s, rest_of_fused(s, a, b, c), False
         exact = to_odd(*sum_and_error(a.double() * b.double(), c.double()))
         s = exact.single()
-        return self._added(c, s, (exact - s.double()).single(), False)
+        return s, (exact - s.double()).single(), False
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s, error = sum_and_error(x, y)
-        found = self._settled(s, error, self.one_and_random(RUNNING))
-        self.observer.rounding(self.state, error.nonzero() | found.apart_from(s))
-        return found
-
-    def _added(self, x, s, error, sure=True):
-        """s + error, rounded, which is what was added to x; a `sure` error is all that s lacks."""
+    def _plus(self, s, error, sure=True):
+        """s + error, rounded; a `sure` error is all that s lacks."""
         found = self._settled(s, error, self.one_and_random(RUNNING), sure)
-        self.observer.addition(self.state, Addition(x, found, error.nonzero() | found.apart_from(s)))
+        return found, error.nonzero() | found.apart_from(s)
+
+    def _added(self, x, *exact):
+        found, lost = self._plus(*exact)
+        self.observer.addition(self.state, Addition(x, found, lost))
         return found
 
 
 class Quick(Arithmetic):
     """Deterministic, rounded by the CPU to float32 first, and then by its bits; what may be wrong is noted in slots of the state."""
+
+    def read(self, x):
+        """A number as it is: what reads as zero, and is none, is noted."""
+        return x
 
     def operands(self, place):
         """The factors of a product, the second of which is lifted."""
@@ -353,43 +344,38 @@ class Quick(Arithmetic):
 
     def _rounded(self, s, operation, below=False, settled=None, alone=True):
         """s rounded again; `settled`: the first rounding does no harm, as it does not to sums of some operations."""
-        manner, lifted = self.stage.manner, self.turn.lift > 1
+        stage, lifted = self.stage, self.turn.lift > 1
         if self.observer.looks:  # to odd
-            if manner.family == "half" and manner.nearest:
+            if stage.family == "half" and stage.nearest:
                 watch_half(s.bits() | 1, self.state)
                 return round_half_bits(s)
-            return quickly(self.turn, s, self.state, manner._replace(noted=True), True)
-        settled = is_settled(self.turn, operation, manner) if settled is None else settled
-        return quickly(self.turn, s, self.state, manner, settled, below, lifted, alone)
+            return quickly(self.turn, s, self.state, stage._replace(noted=True), True)
+        settled = is_settled(self.turn, operation, stage) if settled is None else settled
+        return quickly(self.turn, s, self.state, stage, settled, below, lifted, alone)
 
-    def product(self, a, b):
-        """a * b, rounded."""
-        manner = self.stage.manner
-        exact = exact_product(self.turn, a, b, manner)
-        alone = is_settled(self.turn, "mul_add", manner)
+    def _product(self, a, b):
+        stage = self.stage
+        exact = exact_product(self.turn, a, b, stage)
+        alone = is_settled(self.turn, "mul_add", stage)
         found = self._rounded(exact, "mul_add", settled=True, alone=alone)
-        self.observer.rounding(self.state, found.apart_from(exact))
-        return found
-
-    def total(self, x, y):
-        """x + y, rounded."""
-        s = exact_sum(self.turn, y, x, self.stage.manner) if self.observer.looks else self._sum(x, y)
-        return self._added(x, s, self._rounded(s, "mul_add"))
+        return found, found.apart_from(exact)
 
     def _sum(self, x, y):
-        return directed(self.turn, self.stage.manner, lambda direction: y.plus_toward(direction, x)) or x + y
-
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        turn, manner = self.turn, self.stage.manner
-        below = from_below(turn, "fma", manner) and turn.lift > 1
+        turn, stage = self.turn, self.stage
         if self.observer.looks:
-            s = exact_fma(turn, a, b, c, manner)
+            return exact_sum(turn, y, x, stage), "mul_add"
+        return directed(turn, stage, lambda direction: y.plus_toward(direction, x)) or x + y, "mul_add"
+
+    def _fma(self, a, b, c):
+        turn, stage = self.turn, self.stage
+        below = from_below(turn, "fma", stage) and turn.lift > 1
+        if self.observer.looks:
+            s = exact_fma(turn, a, b, c, stage)
         elif below:
             s = a.fused_toward("zero", b, c)
         else:
-            s = directed(turn, manner, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
-        return self._added(c, s, self._rounded(s, "fma", below))
+            s = directed(turn, stage, lambda direction: a.fused_toward(direction, b, c)) or a.fused(b, c)
+        return s, "fma", below
 
     def mended(self, c, y):
         """A fused sum in halves, to nearest, of which ties went up: those of exact sums go to even.
@@ -401,7 +387,8 @@ class Quick(Arithmetic):
         tie = y.bits() - HALF_TIE
         return (low.equals(tie) & high.equals(tie)).choose(y.bits() & ~LAST_BIT, y.bits()).floats()
 
-    def _added(self, x, s, found):
+    def _added(self, x, s, *how):
+        found = self._rounded(s, *how)
         self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
         return found
 
@@ -413,24 +400,23 @@ class Lifted(Quick):
         return round_half_bits(s)
 
     def _sum(self, x, y):
-        return x + y
+        return (x + y,)
 
 
 class Split(Quick):
     """Sums that no overflow threatens, rounded by what they lose as parts of larger ones; of halves where no product is tiny."""
 
-    def product(self, a, b):
-        """a * b, rounded: its larger part is a product itself."""
+    def _product(self, a, b):
+        """The larger part of a product is one itself."""
         wide = a * (b * (2.0 ** SPLIT[self.stage.family] + 1.0))
         found = wide - (a.fused(b * -1.0, wide) if self.turn.fuses else wide - a * b)
-        self.observer.rounding(self.state, found.apart_from(a * b))
-        return found
+        return found, found.apart_from(a * b)
 
     def _rounded(self, s, *_, **__):
         return split(s, SPLIT[self.stage.family])
 
 
-class QuickDraws(Arithmetic):
+class QuickDraws(Quick):
     """Rounded stochastically by adding random bits and cutting; what may be wrong is noted in slots of the state."""
 
     def _sure(self):
@@ -450,48 +436,30 @@ class QuickDraws(Arithmetic):
             taken = noise.nonzero().choose(noise.all_of(-1), noise)
         return quickly_drawn(self.turn, s, noise, self.state, self.stage.family, where, self.turn.lift > 1, taken)
 
-    def product(self, a, b):
-        """a * b, rounded."""
+    def _product(self, a, b):
         if self.stage.wide and self._to_odd:
             exact, where = exact_product(self.turn, a, b, self.stage), EXACT if self.stage.either else AROUND
         else:
             exact, where = drawn_product(self.turn, a, b, self.stage.wide)
         found = self._drawn(exact, PRODUCT, where)
-        self.observer.rounding(self.state, found.apart_from(exact))
-        return found
-
-    def operands(self, place):
-        """The factors of a product, the second of which is lifted."""
-        a, b = super().operands(place)
-        return a, b if self.turn.lift == 1.0 else b * self.turn.lift
+        return found, found.apart_from(exact)
 
     def _sum(self, x, y):
         if self._to_odd:
-            return exact_sum(self.turn, y, x, self.stage.manner)
-        return x.plus_toward("zero", y) if self.turn.directed else x + y
+            return (exact_sum(self.turn, y, x, self.stage),)
+        return (x.plus_toward("zero", y) if self.turn.directed else x + y,)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(x, self._sum(x, y))
-
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
+    def _fma(self, a, b, c):
         if self._to_odd:
-            return self._added(c, exact_fma(self.turn, a, b, c, self.stage))
-        return self._added(c, a.fused_toward("zero", b, c) if self.turn.directed else a.fused(b, c))
+            return (exact_fma(self.turn, a, b, c, self.stage),)
+        return (a.fused_toward("zero", b, c) if self.turn.directed else a.fused(b, c),)
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        s = self._sum(x, y)
-        found = self._drawn(s, RUNNING, self._sure())
-        self.observer.rounding(self.state, found.apart_from(s))
-        return found
+    def _plus(self, s):
+        found = self._rounded(s)
+        return found, found.apart_from(s)
 
-    def _added(self, x, s):
-        """s, rounded, which is what was added to x."""
-        found = self._drawn(s, RUNNING, self._sure())
-        self.observer.addition(self.state, Addition(x, found, found.apart_from(s)))
-        return found
+    def _rounded(self, s, *_, **__):
+        return self._drawn(s, RUNNING, self._sure())
 
 
 class QuickSingleDraws(CarefulSingleDraws):
@@ -514,29 +482,19 @@ class Whole(Arithmetic):
                 self.state[slot] = lanes.choose(bits | 1, bits)
         return found, raised[0], raised[2]
 
-    def product(self, a, b):
-        """a * b, rounded."""
-        if not self.stage.rounds_products:
-            return a * b
-        found, lost, _ = self._rounded(PRODUCT, a, b, a.all_of(-0.0))
-        self.observer.rounding(self.state, lost)
-        return found
+    def _product(self, a, b):
+        return self._plus(a, b, a.all_of(-0.0), PRODUCT) if self.stage.rounds_products else (a * b, None)
 
-    def total(self, x, y):
-        """x + y, rounded."""
-        return self._added(self.read(x), self.read(y), y.all_of(1.0))
+    def _sum(self, x, y):
+        return y, y.all_of(1.0), x
 
-    def fused(self, a, b, c):
-        """a * b + c, rounded once."""
-        return self._added(self.read(c), a, b)
+    def _fma(self, a, b, c):
+        return a, b, c
 
-    def plus(self, x, y):
-        """x + y, rounded."""
-        found, lost, _ = self._rounded(RUNNING, self.read(y), y.all_of(1.0), self.read(x))
-        self.observer.rounding(self.state, lost)
-        return found
+    def _plus(self, a, b, x, site=RUNNING):
+        return self._rounded(site, a, b, x)[:2]
 
-    def _added(self, x, a, b):
+    def _added(self, x, a, b, _):
         """a * b + x, rounded, of which x was there."""
         found, lost, over = self._rounded(RUNNING, a, b, x)
         changed = a.nonzero() & b.nonzero() & (x.magnitude() < np.inf)
@@ -557,7 +515,7 @@ def quick(stage, order, counts, grid=False):
         return QuickSingleDraws if stage.native else QuickDraws
     if grid and not counts and is_lifted(order, stage):
         return Lifted
-    plain = stage.manner.nearest and not (stage.daz or stage.ftz)
+    plain = stage.nearest and not (stage.daz or stage.ftz)
     if stage.native or order.compensates or (plain and not counts and not (order.fuses and stage.family != "bfloat16")):
         return None
     return Quick
@@ -571,7 +529,7 @@ def is_lifted(order, stage):
 def splits(order, stage):
     """Whether `Split` does for sums that no overflow threatens."""
     rounds = order.in_order and order.multiplies and not (order.fuses or order.compensates or stage.draws)
-    return rounds and splits_sums("mul_add", stage.manner)
+    return rounds and splits_sums("mul_add", stage)
 
 
 def lift(stage, order, observer):
@@ -595,14 +553,14 @@ def watches(stage, counts, lifted=False):
     if stage.draws:
         return drawn_watches(stage.family, lifted)
     if counts:
-        return counting_watches(stage.manner)
-    return HALF_WATCHES if stage.family == "half" and not lifted else deterministic_watches(stage.manner)
+        return counting_watches(stage)
+    return HALF_WATCHES if stage.family == "half" and not lifted else deterministic_watches(stage)
 
 
 def went_wrong(stage, counts, fuses=False, lifted=False):
     """wrong(turn, state): whether what a quick one has noted says so, as a bit. Where it `fuses` wide products, float32's errors are rounded."""
     if not stage.draws:
-        return deterministic_went_wrong(stage.manner, ("fma" if fuses else "mul_add") if lifted else None)
+        return deterministic_went_wrong(stage, ("fma" if fuses else "mul_add") if lifted else None)
     return draw_went_wrong(
         stage.family, (lambda _: AROUND) if counts else drawn_from, not (fuses and stage.wide), lifted
     )
@@ -610,9 +568,4 @@ def went_wrong(stage, counts, fuses=False, lifted=False):
 
 def mends(stage, order, counts, lifted):
     """Whether ties that went wrong are all that goes wrong, mostly, and are put right by themselves: of halves where the CPU has directions."""
-    return lifted and not (stage.draws or counts) and order.fuses and stage.manner.nearest and has_feature("avx512f")
-
-
-def fails_beyond_ties(turn, state):
-    """Whether more went wrong than ties, as a bit."""
-    return out_of_lifted(state, 0)
+    return lifted and not (stage.draws or counts) and order.fuses and stage.nearest and has_feature("avx512f")

@@ -6,6 +6,7 @@ more with all of them: then the turns of that output, from the state before them
 
 from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
+from ..quick_steps import out_of_lifted
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
 from .language import LONG, Code, Int
@@ -179,7 +180,7 @@ class InOrder(Maker):
 
                 with code.when(failed(turn, seen, k) | refused.get(), rarely=True):
                     if mends:
-                        beyond = Int(code.builder, arithmetics.fails_beyond_ties(turn, seen)) | refused.get()
+                        beyond = Int(code.builder, out_of_lifted(seen, 0)) | refused.get()  # more than ties
                         with code.builder.if_else(beyond.value) as (whole, ties):
                             with whole:
                                 redo()

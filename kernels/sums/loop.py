@@ -76,10 +76,22 @@ def counted_apart(words):
     return some, taken & ~(full << bits)
 
 
-class Turn:
-    """What an arithmetic sees of a turn of one row: operands, random bits, numbers of the call. Sums may be times a power of two, the `lift`."""
+class Seen:
+    """What code that is being written sees of a call."""
 
     lift = 1.0
+
+    def parameter(self, name):
+        """A number of the call."""
+        raise NotImplementedError
+
+    def integer(self, name):
+        """One that is an integer in disguise."""
+        return self.parameter(name).bits()
+
+
+class Turn(Seen):
+    """What an arithmetic sees of a turn of one row: operands, random bits, numbers of the call. Sums may be times a power of two, the `lift`."""
 
     def __init__(self, code, maker, places, row, at, numbers, masks):
         self.code, self.builder, self.lanes, self.row = code, code.builder, code.lanes, row
@@ -124,10 +136,6 @@ class Turn:
         if name not in self._known:
             self._known[name] = self.code.splat(self.code.get(self._numbers, Numbers._fields.index(name)))
         return self._known[name]
-
-    def integer(self, name):
-        """One that is an integer in disguise."""
-        return self.parameter(name).bits()
 
 
 LANES_OF_DIRECTED = max(LANES.values())
@@ -182,7 +190,7 @@ class Maker:
         self.elements = {which: SHORT if what.reading and x else self.item for which, x in zip("ab", own, strict=True)}
         self.codes = self.elements | CODED[what.coded]
         self.carried = (*self.order.slots, *self.observer.slots)
-        self.noted = (INEXACT, *(self.stage.options if self.stage.draws else self.stage.manner).slots)
+        self.noted = (INEXACT, *self.stage.slots)
         most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
         sizes = {PRODUCT: MANY_NUMBERS, RUNNING: max(MANY_NUMBERS, 1 << (most + noise.ROUNDINGS - 1).bit_length())}
         if not self.order.in_order:

@@ -30,7 +30,7 @@ from ..units import LEAD, MAKERS, PER_GRID, TOTAL, UnitNumbers, aligned_phases, 
 from . import arithmetics
 from .language import BIT, BYTE, DOUBLE, LONG, SINGLE, WORD, Int
 from .language import SIZES as SIZES_OF
-from .loop import BEGINS, counted_apart, flags_of
+from .loop import BEGINS, Seen, counted_apart, flags_of
 from .noise import PHILOX_MULTIPLIERS, PHILOX_STEPS, ROUNDINGS
 from .observers import Counts, Flags, Nobody
 from .orders import ERRORS, ORDERS
@@ -116,11 +116,18 @@ class ThreadUnit(_Unit, Block):
         return 1 + (self.unit.kind == "aligned")
 
 
-class Turn:
-    """What an arithmetic sees of a turn of one output: operands, random bits, numbers of the call."""
+class _Seen(Seen):
+    """What all code of a thread sees of a call."""
 
-    lift = 1.0
     directed = fuses = True
+
+    def parameter(self, name):
+        """A number of the call."""
+        return self._driver.numbers[name]
+
+
+class Turn(_Seen):
+    """What an arithmetic sees of a turn of one output: operands, random bits, numbers of the call."""
 
     def __init__(self, driver, a, b, output, place, words):
         self.code, self.builder, self.lanes = driver.code, driver.code.builder, 1
@@ -133,14 +140,6 @@ class Turn:
     def b(self, place):
         """The second."""
         return self._operands[1]
-
-    def parameter(self, name):
-        """A number of the call."""
-        return self._driver.numbers[name]
-
-    def integer(self, name):
-        """One that is an integer in disguise."""
-        return self.parameter(name).bits()
 
     def noise(self, site, number):
         """The first 16 random bits of a rounding, or as many as there are."""
@@ -169,10 +168,8 @@ class Single(Turn):
         return self.top & self._driver.kept
 
 
-class UnitTurn:
+class UnitTurn(_Seen):
     """What a unit's steps see of a turn of the outputs that a thread has in a column. `row` is the one being written."""
-
-    directed = fuses = True
 
     def __init__(self, driver, panels, corner, first, number, outputs):
         self.code, self.rows, self.row = driver.code, len(outputs), 0
@@ -195,14 +192,6 @@ class UnitTurn:
     def noise(self, row):
         """All random bits of an output's store."""
         return self._driver.all_bits(self._outputs[row], STORE, self._number)
-
-    def parameter(self, name):
-        """A number of the call."""
-        return self._driver.numbers[name]
-
-    def integer(self, name):
-        """One that is an integer in disguise."""
-        return self.parameter(name).bits()
 
 
 class Threads:
@@ -417,7 +406,7 @@ class InOrder(Threads):
             self.quick = what.stage._replace(family="narrow")  # which notes no halves of words
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         told = (OVERFLOWED, ROUNDED, SWAMPED) * what.counts
-        noted = (INEXACT, *(what.stage.options if what.stage.draws else what.stage.manner).slots)
+        noted = (INEXACT, *what.stage.slots)
         stage = what.stage
         self.settles = stage.draws and not (stage.wide or stage.either or stage.native)  # errors are exact, and decide
         self.slots = tuple(dict.fromkeys((*order.slots, *self.observer.slots, *noted, *told)))

@@ -36,7 +36,7 @@ from ..vectors import LANES, Vector
 from . import noise
 from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
-from .loop import ADDRESS, CODED, Driver, Maker
+from .loop import ADDRESS, CODED, Driver, Maker, Seen
 
 WATCH = 32
 """Products, at most, between two looks whether all outputs are inexact; these are twice as many each time."""
@@ -88,7 +88,7 @@ class UnitSum(NamedTuple):
         return self.unit.kind == "pairs" or getattr(self.unit, "single", False)
 
 
-class Turn:
+class Turn(Seen):
     """What steps see of a turn: operands, random numbers, numbers of the call. `row` is the one being written, of `rows`."""
 
     def __init__(self, code, maker, places, known, rows, first, bits):
@@ -127,10 +127,6 @@ class Turn:
             with code.builder.goto_entry_block():
                 self._known[name] = code.splat(code.get(self._places["numbers"], self._maker.numbers.index(name)))
         return self._known[name]
-
-    def integer(self, name):
-        """One that is an integer in disguise."""
-        return self.parameter(name).bits()
 
 
 class Units(Maker):

@@ -48,7 +48,7 @@ def way_of(planned: Program, begins: bool, counting: bool) -> Way | None:
     """The way of the CPU whose orders, roundings or unit serve a program, if there is one; whether sums begin with c, and are counted."""
     way = ways.choose(planned)
     if isinstance(way, Generated):
-        return None if way.compensates or planned.goes_on else way
+        return None if way.compensates or planned.goes_on or planned.wide or not way.in_order else way
     return None if counting or planned.goes_on else _unit_of(planned, begins)
 
 
@@ -61,15 +61,11 @@ def _unit_of(planned: Program, begins: bool) -> UnitWay | None:
     if not whole or threads.ThreadUnit(unit, False, False, begins).depth % way.group:
         return None
     quicker = None if begins else unit_ways.in_single(way, planned)
-    if (
-        quicker is not None
-        and quicker.unit.result == "cut"
-        and tiling.always_fits(quicker, planned.length, *planned.formats)
-    ):
+    if quicker is not None and quicker.unit.result == "cut" and tiling.always_fits(quicker, planned):
         return quicker
     way = units.careful(way, planned, begins)
     spans = [x.extent for x in ranges(way, planned.length, *planned.formats, planned.partials)]
-    return way if tiling.fits(way, planned.length, spans[:2], spans[2] if begins else None) else None
+    return way if tiling.fits(way, planned, spans[:2], spans[2] if begins else None) else None
 
 
 def _in_place(planned: Program) -> bool:

@@ -1,25 +1,17 @@
-"""Programs as descriptions of sums, from which `kernels.sums` generates loops; and the calls of these.
-
-Whoever interprets a field of a program, its accumulator or a stage's rule names it here. A field that nobody names must be as it is by
-default: then a sum that a new field describes goes the plain way, and no condition has to be added for that.
-"""
+"""Sums in pairs of outputs in a line: as such, or of few long ones whole subtrees, and the sums of these."""
 
 from __future__ import annotations
 
-import dataclasses
 import math
 from dataclasses import replace
-from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 
-from softfloat.engine import elementwise, lines, wide_ways
+from softfloat.engine import lines
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import widened
-from softfloat.engine.parameters import available, dots
 from softfloat.engine.programs import Program, spares
-from softfloat.engine.ways import Generated, Random, Tally, one_by_one, tile_of
+from softfloat.engine.ways import Generated, Random, Tally, choose, tile_of
 
 TILES = 4
 """So many at least are made of few long sums."""
@@ -29,77 +21,12 @@ IN_ORDER: Codes = np.empty(0, np.int64)
 LEAST_WORK = 1 << 16
 """Multiply-adds of deterministic sums in a line below which no loop is made for them."""
 
-OF_PROGRAMS = frozenset(
-    {
-        "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "fixed", "block",
-        "stores", "closes", "entered", "draws", "policy",
-    }
-)  # fmt: skip
-OF_ACCUMULATORS = frozenset(
-    {
-        "name", "running", "inputs", "product", "tree", "order", "segment", "segments", "channel_group", "daz",
-        "result", "nan", "note", "source", "block",
-    }
-)  # fmt: skip
-OF_RULES = frozenset(
-    {
-        "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "always_infinite", "random_width",
-    }
-)  # fmt: skip
-"""Fields that the pieces know: what they mean is in the order, the stage, the extents of operands, or done before or after the sum."""
-
-
-@cache
-def defaults(kind: Any) -> dict[str, Any]:
-    """Field -> what it is by default, of a named tuple or a dataclass; None of a field without one."""
-    if issubclass(kind, tuple):
-        return dict.fromkeys(kind._fields) | kind._field_defaults
-    found = {}
-    for field in dataclasses.fields(kind):
-        made = field.default_factory
-        found[field.name] = None if field.default is dataclasses.MISSING else field.default
-        if made is not dataclasses.MISSING:
-            found[field.name] = made()
-    return found
-
-
-def is_known(of: Any, known: frozenset[str]) -> bool:
-    """Whether all fields of a description that are not among these are as they are by default."""
-    kind: Any = type(of)
-    for name, usual in defaults(kind).items():
-        found = getattr(of, name)
-        if name not in known and (isinstance(found, np.ndarray) or found != usual):
-            return False
-    return True
-
-
-@lru_cache(maxsize=512)
-def _described(planned: Program, features: tuple[bool, ...]) -> Generated | None:
-    floor, how = dots(), planned.accumulator
-    if not (how.tree and planned.block == 1 and planned.kind == floor.ROUNDED):
-        return None
-    running = planned.sites[floor.RUNNING]
-    known = is_known(planned, OF_PROGRAMS) and is_known(how, OF_ACCUMULATORS) and is_known(running.rule, OF_RULES)
-    if not known or planned.sites[floor.PRODUCT] != running:
-        return None
-    way = one_by_one(planned)
-    return replace(way, operation="pairwise") if isinstance(way, Generated) else None
-
-
-def in_pairs(planned: Program) -> Generated | None:
-    """The way of a program that adds all of its products in pairs, if the generator knows it."""
-    if planned.wide:
-        return wide_ways.way_of(planned)
-    if not elementwise.quick() or not planned.length:
-        return None
-    return _described(planned, available())
-
 
 def run_line(
     planned: Program, line: lines.Line, start: Codes | None, random: Random, tally: Tally | None = None
 ) -> lines.Done | None:
     """As `lines.run` has it, of sums in pairs; None if no loop serves the program or the operands."""
-    way, (length, count) = in_pairs(planned), line.a.shape
+    way, (length, count) = choose(planned), line.a.shape
     if way is None:
         return None
     worth = planned.wide or planned.draws or line.a.size >= LEAST_WORK

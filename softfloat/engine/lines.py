@@ -9,14 +9,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from softfloat.engine import elementwise, generated, threads, tiling, unit_ways, units
-from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.decoding import readable
+from softfloat.engine.arguments import Codes
 from softfloat.engine.draws import grid_bits
 from softfloat.engine.parameters import (
     dots,
@@ -30,9 +29,7 @@ from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import (
-    Drawn,
     Generated,
-    OneByOne,
     Place,
     Random,
     Tally,
@@ -41,7 +38,6 @@ from softfloat.engine.ways import (
     numbers_of,
 )
 from softfloat.formats import Format
-from softfloat.kernels.spec import Overflow
 
 PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
@@ -79,80 +75,55 @@ class Span(NamedTuple):
 
 @dataclass(frozen=True, eq=False)
 class Operand:
-    """Codes as `gather` reads them: flat, how far it is to the next k and the next output, and the number that each stands for.
-
-    Powers of two are at least `tiny`, and `of_zeros` zeros'.
-    """
+    """Codes (k, outputs), of outputs from `origin` on, and how they are read."""
 
     format: Format
-    reading: str
-    flat: Codes
-    table: Codes
-    steps: tuple[int, int]
-    tiny: float
-    of_zeros: float
-    length: int
-    """Codes of an output."""
+    source: generated.Source
     origin: int = 0
-    """The output whose codes come first."""
+
+    @cached_property
+    def steps(self) -> tuple[int, int]:
+        """How far it is to the next k and the next output."""
+        codes = self.source.codes
+        down, across = (
+            x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True)
+        )
+        return down, across
 
     def gather(self, index: Codes, start: int, stop: int, outputs: Span, panels: Codes) -> Extent:
         """Numbers for some outputs and some of k, or codes as they are, to panels; what they span."""
         first = (outputs.start - self.origin) * self.steps[1]
         lying = generated.Lying(first, *self.steps, start, stop - start, outputs.stop - outputs.start)
-        source = generated.Source(self.reading, self.flat, self.table, self.tiny, self.of_zeros)
-        found = source.read(panels, lying, index)
-        return tiling.extent_of(*found, self.format)
+        return tiling.extent_of(*self.source.read(panels, lying, index), self.format)
 
     def cleared(self, outputs: Span) -> tuple[Codes, Operand]:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
-        first, size = (outputs.start - self.origin) * self.steps[1], self.flat.itemsize
-        shape, strides = (outputs.stop - outputs.start, self.length), (self.steps[1] * size, self.steps[0] * size)
-        codes = as_strided(self.flat[first:], shape, strides).copy()
-        infinity = sums().INFINITIES.get(self.reading)
+        reading, table = self.source.reading, self.source.table
+        codes = self.source.codes[:, outputs.start - self.origin : outputs.stop - self.origin].T.copy()
+        infinity = sums().INFINITIES.get(reading)
         if infinity is not None:
             finite = codes & 0x7FFF < infinity
         else:
-            finite = np.isfinite(codes) if self.reading == "number" else np.isfinite(self.table)[codes]
+            finite = np.isfinite(codes) if reading == "number" else np.isfinite(table)[codes]
         special: Codes = ~finite.all(axis=1)
         codes[special] = 0
-        return special, replace(self, flat=codes.reshape(-1), steps=(1, self.length), origin=outputs.start)
+        return special, Operand(self.format, self.source._replace(codes=codes.T), outputs.start)
 
 
-class _Memory:
-    """A flat array over the memory of a view."""
-
-    def __init__(self, view: Codes, size: int) -> None:
-        self.view = view
-        place = view.__array_interface__["data"][0]
-        self.__array_interface__ = {"shape": (size,), "typestr": view.dtype.str, "data": (place, True), "version": 3}
-
-
-def _flat(codes: Codes, reach: int) -> Codes:
-    """The memory of codes (k, outputs), the first `reach` of it, as one line that nobody can write: one kind of operand to compile for."""
-    for view in (codes, codes.T, codes[:, 0]):
-        if view.flags.c_contiguous and view.size == reach:
-            return flattened(view)
-    return np.asarray(_Memory(codes, reach))
-
-
-def operand_of(codes: Codes, planned: Program, which: int) -> Operand | None:
-    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if float32 does not hold its numbers."""
-    fmt = planned.formats[which]
-    read = readable(codes, fmt, planned.reading[which].daz)
-    if read is None:
+def operand_of(codes: Codes, planned: Program, which: int, way: Way) -> Operand | None:
+    """Codes (k, outputs) of an operand, read without a copy where they lie in order; None if the carrier does not hold their numbers."""
+    source = way.source(planned, which, codes)
+    if source is None:
         return None
-    reading, codes, table = read
+    codes = source.codes
     if any(step % codes.itemsize or step < 0 for step in codes.strides):
         codes = np.ascontiguousarray(codes)
-    k_step, step = (x // codes.itemsize if size > 1 else 0 for x, size in zip(codes.strides, codes.shape, strict=True))
+    found = Operand(planned.formats[which], source._replace(codes=codes))
+    k_step, step = found.steps
     reach = (codes.shape[0] - 1) * k_step + (codes.shape[1] - 1) * step + 1
     if k_step > 1 and step > 1 and codes.size <= reach:  # a chain's, which lie apart: their loop reads them one by one
-        codes = np.ascontiguousarray(codes.T).T
-        k_step, step, reach = 1, codes.shape[0], codes.size
-    tiny = (planned.accumulator.unpacked or fmt).tiny
-    of_zeros = unit_ways.power_of_zeros(planned.accumulator)
-    return Operand(fmt, reading, _flat(codes, reach), table, (k_step, step), tiny, of_zeros, codes.shape[0])
+        return Operand(found.format, source._replace(codes=np.ascontiguousarray(codes.T).T))
+    return found
 
 
 def holds(fmt: Format, other: Format) -> bool:
@@ -168,28 +139,18 @@ class _Work:
 
     way: Way
     planned: Program
+    line: Line
+    random: Random
     first: Operand
     second: Operand
     ones: bool
     index: Codes
     shared: Codes | None
     shared_extent: Extent | None
-    numbers: Codes
-    nan_flags: int
-    lone: bool
-    """Whether it is of one output, in every lane."""
-    address: tuple[int, int, int, Any, Any]
-    """Numbers of the first output and between outputs, random bits, key and stream."""
-    begun: int
-    """Roundings that the stage which draws has done before."""
-    apart: int
-    """And how far its next ones are apart."""
     in_range: bool
     """Whether all finite operands are of a kind that this way serves."""
     tally: Tally | None
     """Where counts of all outputs go, if they are wanted."""
-    count: int
-    """Outputs of the call."""
     factor: float
     """What numbers of the first operand are multiplied by."""
     errors: Codes | None
@@ -206,6 +167,16 @@ class _Work:
         return isinstance(self.way, Generated) and not self.way.in_order
 
     @property
+    def count(self) -> int:
+        """Outputs of the call."""
+        return int(self.line.a.shape[1])
+
+    @property
+    def lone(self) -> bool:
+        """Whether it is of one output, in every lane."""
+        return self.count == 1 and not self.in_pairs
+
+    @property
     def few(self) -> bool:
         """Whether outputs are too few for the panels of others."""
         drawn = self.draws and self.tally is None and not self.in_pairs
@@ -214,18 +185,13 @@ class _Work:
     @property
     def draws(self) -> bool:
         """Whether sums are rounded stochastically."""
-        return isinstance(self.way, Drawn)
+        return isinstance(self.way, Generated) and bool(self.way.stage.draws)
 
     @property
     def cells(self) -> int:
         """Outputs of a panel."""
         floor = tiles()
         return int(floor.LONE_LANES if self.lone or self.few else floor.ROWS * floor.LANES[self.way.carrier])
-
-    @property
-    def kept(self) -> int:
-        """What is kept of a panel after each product."""
-        return self.slots * self.cells
 
     @property
     def slots(self) -> int:
@@ -258,15 +224,15 @@ class _Work:
         serves = (
             isinstance(self.way, Generated) and not (self.in_pairs or self.lone or self.draws) and self.tally is None
         )
-        same = self.shared is not None or self.first.reading == self.second.reading
-        return self.first.reading if serves and same and self.first.reading in sums().INFINITIES else ""
+        same = self.shared is not None or self.first.source.reading == self.second.source.reading
+        return self.first.source.reading if serves and same and self.first.source.reading in sums().INFINITIES else ""
 
 
 def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool = False) -> TypeGuard[Way]:
     """Whether there is such a loop for this program's way."""
     if way is None or (counting and cumulative):
         return False
-    if counting and isinstance(way, UnitWay) and planned.length % way.group:  # zeros that fill a turn up would count
+    if counting and planned.length % way.group:  # zeros that fill a turn up would count
         return False
     one_by_one = (isinstance(way, Generated) and way.in_order) or (
         isinstance(way, UnitWay) and way.unit.kind == "fixed"
@@ -289,9 +255,9 @@ def run(
     `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled. Of `ones` numbers of the first
     operand are summed as they are.
     """
-    if tally is not None and isinstance(way, UnitWay):
-        way = units.counting(way)
-    first, second = operand_of(line.a, planned, 0), operand_of(line.b, planned, 1)
+    if tally is not None:
+        way = way.counting
+    first, second = operand_of(line.a, planned, 0, way), operand_of(line.b, planned, 1, way)
     count = line.a.shape[1]
     if first is None or second is None or not count:
         return None
@@ -299,54 +265,23 @@ def run(
         first, second = second, first
     index = _index(planned, way.group)
     length = index.size or planned.length
-    kinds = dots()
     shared: Codes | None = None
     extent = None
-    if second.steps == (0, 0) and isinstance(way, OneByOne):
+    if second.steps == (0, 0) and isinstance(way, Generated) and way.plainly_in_order:
         shared = np.empty((1, 1, 1, 1), way.carrier)
         extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
-        flushes = way.manner.daz or way.manner.ftz
-        ones = ones or (
-            tally is None
-            and not flushes
-            and bool(shared[0] == 1.0)
-            and holds(planned.sites[kinds.RUNNING].format, first.format)
-        )
+        stays = not (way.stage.daz or way.stage.ftz) and holds(planned.sites[dots().RUNNING].format, first.format)
+        ones = ones or (tally is None and stays and bool(shared[0] == 1.0))
     if second.steps[1] == 0 and not ones:
         shared = np.empty((way.planes, 1, length, 1), way.carrier)
         extent = second.gather(index, 0, length, Span(0, 1), shared)
-    numbers, nan_flags = numbers_of(way, planned), nan_flags_of(way)
-    address = line.first, line.stride, way.site.width, *random.words
     shape = (length, count) if cumulative else (count,)
-    factor, flags_of_c = 1.0, None
+    factor, _, flags_of_c = units.entering(way, planned, start)
     errors = np.zeros(shape, way.carrier) if way.compensates else None
-    if isinstance(way, UnitWay):
-        finite = None if start is None else np.where(np.isfinite(start), start, 0.0)
-        factor, _, flags_of_c = units.entering(way, planned, finite)
-        in_range = units.always_fits_line(way, planned)
-    else:
-        in_range = tiling.always_fits(way, length, first.format, second.format)
     work = _Work(
-        way,
-        planned,
-        first,
-        second,
-        ones,
-        index,
-        shared,
-        extent,
-        numbers,
-        nan_flags,
-        count == 1 and not (isinstance(way, Generated) and not way.in_order),
-        address,
-        planned.begun.get(kinds.RUNNING if isinstance(way, Drawn) else kinds.STORE, 0),
-        planned.apart,
-        start is None and in_range,
-        tally,
-        count,
-        factor,
-        errors,
-    )
+        way, planned, line, random, first, second, ones, index, shared, extent, start is None and tiling.always_fits(way, planned),
+        tally, factor, errors,
+    )  # fmt: skip
     coded = way.results is not None and not way.compensates
     values, flags = np.empty(shape, way.results if coded else way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
@@ -359,13 +294,8 @@ def run(
         made: Codes = values.view(planned.partials.dtype)
         tiling.put_right(way, planned, made, flags, int(np.bitwise_or.reduce(flags, axis=None)))
         return Done(made, flags, left)
-    if isinstance(way, UnitWay):
-        place = Place(line.first, 0, line.stride)
-        codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
-        return Done(codes, flags, left)
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= nan_flags
-    codes = tiling.codes_of(values, planned.partials, way.site)
+    place = Place(line.first, 0, line.stride)
+    codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
     if errors is not None and planned.accumulator.compensation == "neumaier":
         codes, more = _with_errors(way, planned, codes, errors, line, random)
         flags |= more
@@ -376,7 +306,7 @@ def _with_errors(
     way: Way, planned: Program, codes: Codes, errors: Codes, line: Line, random: Random
 ) -> tuple[Codes, Codes]:
     """Sums, or all sums so far, and the errors that are to be added to them; stochastically by the random numbers that come next."""
-    if not isinstance(way, Drawn):
+    if not way.site.width:
         return elementwise.add(
             codes, tiling.codes_of(errors, planned.partials, way.site), planned.partials, way.site.rule
         )
@@ -490,7 +420,7 @@ class _State:
             state[:, floor.LEAST], state[:, floor.GREATEST] = np.inf, -np.inf
         if c is not None:
             sums: Codes = np.zeros(self.panels * cells, carrier)
-            sums[:count] = units.entering(work.way, work.planned, c)[1] if isinstance(work.way, UnitWay) else c
+            sums[:count] = units.entering(work.way, work.planned, c)[1]
             state[:, floor.VALUE] = sums.reshape(self.panels, cells)
         state[-1, floor.INEXACT, count - (self.panels - 1) * cells :] = 1.0  # cells of no output: nothing to watch for
         self.flat = state.reshape(self.panels, -1)
@@ -516,7 +446,7 @@ class _State:
             return False
         if work.factor != 1.0:
             a *= work.factor
-        if isinstance(way, UnitWay) and way.alike:
+        if way.alike:
             a[1], b = 1.0, np.stack([b[0], np.ones_like(b[0])])
         self._loop(start, a, b, kept, told)
         return True
@@ -524,25 +454,20 @@ class _State:
     def _loop(self, start: int, a: Codes, b: Codes, kept: Codes, told: dict[str, Codes]) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
-        index, stride, _, key, stream = work.address
-        first = index + self.outputs.start * stride
-        what = work.what
-        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": work.numbers} | told
+        what, planned, stride = work.what, work.planned, work.line.stride
+        arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": numbers_of(way, planned)} | told
         if work.in_pairs:  # which add c in the end
             arrays["c"] = np.ascontiguousarray(self.flat.reshape(self.panels, work.slots, work.cells)[:, steps().VALUE])
-        given = {"turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records}
-        given |= {
-            "tiles": self.panels,
-            "wide": what.lanes,
-            "nan_flags": work.nan_flags,
-            "has_c": int(self.c is not None),
-        }
-        given |= {"rows": self.panels * what.rows, "columns": what.lanes}
-        given |= {"a_size": a.size // way.planes, "b_size": b.size // way.planes}
+        given = {
+            "turns": a.shape[2], "slots": work.slots, "records": a.shape[2] * self.records, "tiles": self.panels, "wide": what.lanes,
+            "nan_flags": nan_flags_of(way), "has_c": int(self.c is not None), "rows": self.panels * what.rows, "columns": what.lanes,
+            "a_size": a.size // way.planes, "b_size": b.size // way.planes,
+        }  # fmt: skip
         if what.draws:
-            step = work.begun + start // way.group * work.apart
-            given |= generated.turns(step, work.apart, each=self.records)
-            given |= way.address(Place(first, what.lanes * stride, stride), Random(int(key), int(stream)))
+            begun = planned.begun.get(dots().RUNNING if isinstance(way, Generated) else dots().STORE, 0)
+            first = work.line.first + self.outputs.start * stride
+            given |= generated.turns(begun + start // way.group * planned.apart, planned.apart, each=self.records)
+            given |= way.address(Place(first, what.lanes * stride, stride), work.random)
         if work.draws:
             arrays |= way.rounding
         generated.Job(what, arrays, given)(0, self.panels)
@@ -553,16 +478,14 @@ class _State:
             return True
         way, planned = self.work.way, self.work.planned
         start, spans = None if self.c is None else tiling.extent(self.c, planned.partials), _joined(self.spans)
-        if isinstance(way, UnitWay):
-            return units.fits(way, planned, spans, start)
-        return tiling.fits(way, planned.length, spans, start)
+        return tiling.fits(way, planned, spans, start)
 
 
 def _summed(state: _State, values: Codes, flags: Codes) -> bool:
     """Some outputs; whether their operands are of a kind that this way serves."""
     work, outputs = state.work, state.outputs
     way, length = work.way, work.length
-    group = generated.TURNS if isinstance(way, Drawn) else way.group
+    group = generated.TURNS if work.draws else way.group
     step = length if work.in_pairs else max(work.piece // (state.panels * work.cells) // group, 1) * group
     cells, count, mine = work.cells, outputs.stop - outputs.start, slice(outputs.start, outputs.stop)
     padded = state.panels * cells
@@ -591,7 +514,7 @@ def _recorded(state: _State, values: Codes, flags: Codes) -> bool:
     step = max(RECORDED // (1 if work.lone else work.cells), 1)
     for k in range(0, length, step):
         stop = min(k + step, length)
-        kept, shape = state.room.array("kept", (stop - k, work.kept)), (stop - k, work.cells)
+        kept, shape = state.room.array("kept", (stop - k, work.slots * work.cells)), (stop - k, work.cells)
         told = {"values": np.empty(shape, values.dtype), "flags": np.empty(shape, np.uint8)}
         if not state.advance(k, stop, kept, told):
             return False

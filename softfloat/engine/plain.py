@@ -14,6 +14,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program, arranged, choices, plain_loop, segment_bounds
+from softfloat.engine.ways import Random
 from softfloat.kernels.spec import CARRIER64, Rule
 
 
@@ -21,8 +22,7 @@ def run(
     problem: Problem,
     planned: Program,
     entered: Entered,
-    key: int,
-    stream: int,
+    random: Random,
     results: Results,
     cumulative: bool,
     counting: bool,
@@ -103,7 +103,7 @@ def run(
     }  # fmt: skip
     flat = {name: np.require(x, kind, ["C", "W"]) for kind, some in arrays.items() for name, x in some.items()}
     call = floor.Call(
-        how=how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=key, stream=stream,
+        how=how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=random.key, stream=random.stream,
         links=floor.links, **flat,
     )  # fmt: skip
     loop = plain_loop().taken(rows * columns * max(planned.length, 1))

@@ -112,6 +112,10 @@ class Results(NamedTuple):
     counts: Codes
     extremes: Codes
 
+    def rows(self, some: slice) -> Results:
+        """Those of some rows."""
+        return Results(*(x[..., some, :] if x.size else x for x in self))
+
 
 def grid_view(whole: Codes, index: int, grid: tuple[int, int], distances: tuple[int, int]) -> Codes:
     """The places of a grid in the last axis of an array: from `index` on, so far from one row and column to the next."""

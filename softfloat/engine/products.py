@@ -28,7 +28,6 @@ from softfloat.engine import (
     units,
     ways,
     wide_sums,
-    wide_ways,
 )
 from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
@@ -67,7 +66,7 @@ def run(problem: Problem, planned: Program, call: Call, results: Results, cumula
     if planned.wide:
         problem, planned = wide_sums.entered(problem, planned)
         if counting and planned.kind == dots().EXACT:  # which no loop counts
-            wide_sums.run(problem, planned, key_of(call), call.stream, results, cumulative, counting)
+            wide_sums.run(problem, planned, random_of(call), results, cumulative, counting)
             return
     if problem.scales is not None:
         _grid(problem, planned, call, results, cumulative, counting)
@@ -118,14 +117,14 @@ def _by_line(
     counting: bool,
 ) -> Codes | None:
     """Outputs in a line by the faster loops: the numbers of those left for the plain one, None for all."""
-    key, shape, count = key_of(call), results.codes.shape, line.a.shape[1]
+    random, shape, count = random_of(call), results.codes.shape, line.a.shape[1]
     left = np.zeros(count, np.bool_)
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
 
     def bits_of(of: lines.Line, number: int, steps: Codes, outputs: slice) -> Codes:
         place, width = (of.first + outputs.start * of.stride, 0, of.stride), planned.sites[number].width
         shape = len(steps), outputs.stop - outputs.start
-        return grid_bits(shape, place, number, steps, width, key, call.stream)
+        return grid_bits(shape, place, number, steps, width, *random)
 
     def run_part(
         part: Program,
@@ -140,17 +139,17 @@ def _by_line(
                 if found is not None:
                     outputs[found[2] % outputs.size] = True
                 return found and found[:2]
-            paired = described.run_line(part, of, start, ways.Random(key, call.stream), counted)
+            paired = described.run_line(part, of, start, random, counted)
             if paired is None:
                 return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
             outputs[paired.left % outputs.size] = True
             return paired[:2]
-        way = way_in_order(part)
+        way: ways.Way | None = ways.choose(part)
         if way is None and not part.wide and unit_ways.worth_line(part, of.a.shape[1]):
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
-        done = lines.run(of, part, way, start, ways.Random(key, call.stream), cumulative, counted)
+        done = lines.run(of, part, way, start, random, cumulative, counted)
         if done is None:
             return None
         outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
@@ -182,18 +181,17 @@ def _by_line(
 
         def bits(site: int, step: int, width: int) -> Codes:
             place = line.first, 0, line.stride
-            return grid_bits((1, count), place, site, step, width, key, call.stream).reshape(-1)
+            return grid_bits((1, count), place, site, step, width, *random).reshape(-1)
 
         done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
-        done = entire.in_line(
-            planned, line.a, line.b, line.c, ways.Place(line.first, 0, line.stride), ways.Random(key, call.stream)
-        )
+        place = ways.Place(line.first, 0, line.stride)
+        done = entire.in_line(planned, line.a, line.b, line.c, place, random)
     else:
         done = by_itself()
     if done is None:
         return None
-    _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, key, results)
+    _finish((done[0].reshape(shape), done[1].reshape(shape)), problem, planned, call, results)
     return np.flatnonzero(left)
 
 
@@ -204,7 +202,7 @@ def _stack(problem: Problem, planned: Program, call: Call, results: Results, cou
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
     if planned.wide:
         if left != []:
-            wide_sums.run(problem, planned, key_of(call), call.stream, results, False, counting)
+            wide_sums.run(problem, planned, random_of(call), results, False, counting)
         return
     spans = [lines.Span(0, len(problem.a))] if left is None else left
     outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
@@ -233,8 +231,7 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         y = np.broadcast_to(b[part, np.newaxis], shape).reshape(-1, length).T
         start = None if c is None else c[part].reshape(1, -1)
         index = problem.index + first * outputs * problem.column_stride
-        under = slice(part.start * rows, part.stop * rows)
-        places = results.codes[under], results.flags[under], results.counts[:, under], results.extremes[:, under]
+        places = results.rows(slice(part.start * rows, part.stop * rows))
         room = [np.empty((*place.shape[:-2], 1, x.shape[1]), place.dtype) for place in places]
         run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room), False, counting)
         for place, found in zip(places, room, strict=True):
@@ -254,8 +251,7 @@ def _spread_rows(problem: Problem, planned: Program, call: Call, results: Result
             c=None if problem.c is None else problem.c[np.newaxis, rows],
             index=problem.index + start * problem.row_stride,
         )
-        some = Results(*(x[..., rows, :] if x.size else x for x in results))
-        _spread(one, planned, call, some, lines.Span(0, 1), counting)
+        _spread(one, planned, call, results.rows(rows), lines.Span(0, 1), counting)
 
 
 def one_by_one(
@@ -267,29 +263,28 @@ def one_by_one(
     for n in (n for span in spans for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
-        under = slice(n * rows, (n + 1) * rows)
-        places = results.codes[under], results.flags[under], results.counts[:, under], results.extremes[:, under]
-        run(one, planned, call, Results(*places), False, counting)
+        run(one, planned, call, results.rows(slice(n * rows, (n + 1) * rows)), False, counting)
 
 
-def key_of(call: Call) -> int:
-    """The key of a call's random numbers."""
+def random_of(call: Call) -> ways.Random:
+    """The key and stream of a call's random numbers."""
     settings = call.whole
-    return replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+    key = replica_key(settings.seed or 0, 0 if settings.replica_identical else settings.replica)
+    return ways.Random(key, call.stream)
 
 
 def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, results: Results) -> bool:
     """Whether operands in block formats went to the loops of units from their codes, or their segments did."""
-    key, levels = key_of(call), planned.accumulator.reduction
+    levels = planned.accumulator.reduction
     operands = zip((problem.a, problem.b), planned.formats, strict=True)
     if not (levels and levels[0].scaling):
-        done = block_units.run(planned, scales, problem.c, _place_of(problem), ways.Random(key, call.stream))
+        done = block_units.run(planned, scales, problem.c, _place_of(problem), random_of(call))
     elif problem.paired or not all(arguments.all_finite(*x) for x in operands):
         return False
     else:
         done = _by_parts(problem, planned, call)
     if done is not None:
-        _finish(done, problem, planned, call, key, results)
+        _finish(done, problem, planned, call, results)
     return done is not None
 
 
@@ -298,7 +293,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     if problem.scales is not None and not counting and _in_blocks(problem, problem.scales, planned, call, results):
         return
     first, second = planned.formats
-    (read_a, read_b), key = planned.reading, key_of(call)
+    (read_a, read_b), random = planned.reading, random_of(call)
     served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
     if served:
         return
@@ -323,11 +318,10 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     results.flags[...] = signals
     tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and not (counting or problem.paired or cumulative or planned.accumulator.reduction):
-        place, random = _place_of(problem), ways.Random(key, call.stream)
         begins = values if problem.c is not None else None
-        done = block_units.spread(planned, problem.scales, a, b, begins, place, random)
+        done = block_units.spread(planned, problem.scales, a, b, begins, _place_of(problem), random)
         if done is not None:
-            _finish(done, problem, planned, call, key, results)
+            _finish(done, problem, planned, call, results)
             return
     if not (cumulative or counting or problem.scales) and _void(
         problem, planned, call, results, (a, b, values), signals
@@ -337,17 +331,17 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         special = None
         if served is not None:  # and no: then something is not finite, most likely
             special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
-        done = _quick(problem, planned, a, b, values, call, key, tally) if special is None else None
+        done = _quick(problem, planned, a, b, values, call, tally) if special is None else None
         if done is not None:
-            _finish(done, problem, planned, call, key, results)
+            _finish(done, problem, planned, call, results)
             return
         if served is None and not counting:
             special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
         if special is not None:
             x, y, _ = special.without(problem.a, problem.b, values)
-            done = _quick(replace(problem, a=x, b=y), planned, *special.without(a, b, values), call, key)
+            done = _quick(replace(problem, a=x, b=y), planned, *special.without(a, b, values), call)
         if special is not None and done is not None:
-            _finish(done, problem, planned, call, key, results)
+            _finish(done, problem, planned, call, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
             for where, begin, part, entered in special.parts(problem, Entered(a, b, values, entry)):
                 codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[where][np.newaxis].copy()
@@ -358,9 +352,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
                     flags |= done[1][where]
                     rest = apart.after(planned, begin)
-                plain.run(
-                    part, rest, entered, key, call.stream, results._replace(codes=codes, flags=flags), False, False
-                )
+                plain.run(part, rest, entered, random, results._replace(codes=codes, flags=flags), False, False)
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     work = problem.a.size * problem.b.shape[1]
@@ -373,29 +365,29 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     if a_grid and for_lines and _may_spread(planned, results.codes.size):
         _spread_rows(problem, planned, call, results, counting)
         return
-    plain.run(problem, planned, Entered(a, b, values, entry), key, call.stream, results, cumulative, counting)
+    plain.run(problem, planned, Entered(a, b, values, entry), random, results, cumulative, counting)
 
 
 def _wide_grid(
     problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool
 ) -> None:
     """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
-    key, done = key_of(call), None
+    done = None
     if not (problem.paired or cumulative):
         tally = ways.Tally(results.counts, results.extremes) if counting else None
         start = np.zeros((0, 0))
         if problem.c is not None:
             start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-        done = _quick(problem, planned, problem.a, problem.b, start, call, key, tally)
+        done = _quick(problem, planned, problem.a, problem.b, start, call, tally)
         in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
         errors = planned.draws and planned.accumulator.compensation is not None
-        if errors and in_order and wide_ways.way_of(planned) is not None:  # lines draw them
+        if errors and in_order and ways.choose(planned) is not None:  # lines draw them
             _spread_rows(problem, planned, call, results, counting)
             return
     if done is None:
-        wide_sums.run(problem, planned, key, call.stream, results, cumulative, counting)
+        wide_sums.run(problem, planned, random_of(call), results, cumulative, counting)
     else:
-        _finish(done, problem, planned, call, key, results)
+        _finish(done, problem, planned, call, results)
 
 
 def _void(
@@ -451,7 +443,7 @@ def _direct(problem: Problem, planned: Program, call: Call, results: Results) ->
         done = _by_parts(problem, planned, call)
         if done is None:
             return None
-        _finish(done, problem, planned, call, key_of(call), results)
+        _finish(done, problem, planned, call, results)
         return True
     if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
         return None
@@ -467,19 +459,18 @@ def _together(
     way = way_of(planned, problem.c is not None)
     if way is None:
         return None
-    key, shape = key_of(call), (*problem.a.shape[:2], problem.b.shape[2])
-    start, random = None, ways.Random(key, call.stream)
+    shape, start = (*problem.a.shape[:2], problem.b.shape[2]), None
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
     into = None
     if results.codes.dtype == planned.partials.dtype and is_straight(planned):
         into = results.codes.reshape(shape), results.flags.reshape(shape)
-    done = stacks.run(way, planned, problem.a, problem.b, start, place, random, into)
+    done = stacks.run(way, planned, problem.a, problem.b, start, place, random_of(call), into)
     if done is None:
         return None
     if into is None:
         codes, flags = (part.reshape(results.codes.shape) for part in done[:2])
-        _finish((codes, flags), problem, planned, call, key, results)
+        _finish((codes, flags), problem, planned, call, results)
     return done[2]
 
 
@@ -499,36 +490,23 @@ def _place_of(problem: Problem) -> ways.Place:
 
 
 def _quick(
-    problem: Problem,
-    planned: Program,
-    a: Codes,
-    b: Codes,
-    c: Codes,
-    call: Call,
-    key: int,
-    tally: ways.Tally | None = None,
+    problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, tally: ways.Tally | None = None
 ) -> Done | None:
     """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
-    place, random = _place_of(problem), ways.Random(key, call.stream)
     if accumulator.reduction or accumulator.chains > 1:
         done = _by_parts(problem, planned, call, tally)
         if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
             return done
     elif entire.serves(planned) and tally is None:
-        return entire.run(planned, a, b, start, np.matmul, place, random)
-    return _by_codes(planned, problem, start, place, random, tally)
+        return entire.run(planned, a, b, start, np.matmul, _place_of(problem), random_of(call))
+    return _by_codes(planned, problem, start, call, tally)
 
 
-def _by_parts(
-    problem: Problem,
-    planned: Program,
-    call: Call,
-    tally: ways.Tally | None = None,
-) -> Done | None:
+def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally | None = None) -> Done | None:
     """Segments or chains of one grid by the faster loops, and their sums."""
-    accumulator, key, shape = planned.accumulator, key_of(call), (problem.a.shape[0], problem.b.shape[1])
-    place, random = _place_of(problem), ways.Random(key, call.stream)
+    accumulator, shape = planned.accumulator, (problem.a.shape[0], problem.b.shape[1])
+    place, random = _place_of(problem), random_of(call)
 
     def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
         way = None if of_part is not None else way_of(part)
@@ -547,17 +525,17 @@ def _by_parts(
                 return None
             return np.concatenate([codes for codes, _ in some]), np.concatenate([flags for _, flags in some])
         codes = replace(problem, a=problem.a[:, cuts.only], b=problem.b[cuts.only], c=None)
-        done = _by_codes(part, codes, None, place, random, of_part)
+        done = _by_codes(part, codes, None, call, of_part)
         return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
 
     def run_chains(first: Program) -> Done | None:
         way = way_of(first) if accumulator.chains > 1 and tally is None else None
-        if not isinstance(way, ways.Drawn) or any(planned.begun.values()):
+        if not isinstance(way, ways.Generated) or not way.stage.draws or any(planned.begun.values()):
             return None
         return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
 
     def bits(site: int, step: int, width: int) -> Codes:
-        return grid_bits(shape, place, site, step, width, key, call.stream)
+        return grid_bits(shape, place, site, step, width, *random)
 
     scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
     if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
@@ -571,12 +549,7 @@ def _pairs_all(planned: Program) -> bool:
 
 
 def _by_codes(
-    planned: Program,
-    problem: Problem,
-    start: Codes | None,
-    place: ways.Place,
-    random: ways.Random,
-    tally: ways.Tally | None = None,
+    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None
 ) -> Done | None:
     """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that."""
     a, b = problem.a, problem.b
@@ -585,6 +558,7 @@ def _by_codes(
         way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]
+        place, random = _place_of(problem), random_of(call)
         done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, None, tally)
     if done is not None:
         return done.codes[0], done.flags[0]
@@ -595,15 +569,10 @@ def _by_codes(
 
 def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
-    way = described.in_pairs(planned) if _pairs_all(planned) else way_in_order(planned)
+    way = ways.choose(planned)
     if way is not None and way.compensates and planned.draws:
         return None
     return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
-
-
-def way_in_order(planned: Program) -> ways.Way | None:
-    """The way of a program that adds products one after the other, if loops know it."""
-    return wide_ways.way_of(planned) if planned.wide else ways.choose(planned)
 
 
 def is_straight(planned: Program) -> bool:
@@ -611,7 +580,7 @@ def is_straight(planned: Program) -> bool:
     return not (planned.converts or planned.loses_signs)
 
 
-def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int, results: Results) -> None:
+def _finish(done: Done, problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Codes and flags of partials to the output's format."""
     codes, flags = done
     if planned.converts:
@@ -619,7 +588,7 @@ def _finish(done: Done, problem: Problem, planned: Program, call: Call, key: int
         nan = None if planned.accumulator.nan is None else planned.policy.name
         settings = result_settings(call.whole, planned.output, nan, width, planned.entry.daz)
         if width:
-            random_bits = grid_bits(codes.shape, _place_of(problem), dots().RESULT, 0, width, key, call.stream)
+            random_bits = grid_bits(codes.shape, _place_of(problem), dots().RESULT, 0, width, *random_of(call))
         codes, raised = elementwise.run(
             "convert", [codes], ["partials"], planned.partials.spec, planned.output, settings,
             out=None, flags="each", random_bits=random_bits, stream=0,

@@ -16,7 +16,7 @@ from softfloat.engine import elementwise, folds, threads
 from softfloat.engine.arguments import Codes, has_nan, is_nan, is_signalling
 from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.lines import holds
-from softfloat.engine.parameters import FLOAT32, dots
+from softfloat.engine.parameters import FLOAT32, dots, orders
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
 from softfloat.engine.scaled_segments import Scaling
 from softfloat.engine.ways import Tally
@@ -72,10 +72,6 @@ def begun(planned: Program, accumulator: Accumulator, segment: int, k: int) -> P
     return dataclasses.replace(planned, begun={site: count for site, count in done.items() if count})
 
 
-OPERATIONS = {"kahan": (4, 0), "neumaier": (4, 1), "two_term": (10, 0)}
-"""Roundings of a compensated sum: for each product, and in the end."""
-
-
 def _roundings(accumulator: Accumulator, length: int) -> dict[int, int]:
     """How often a segment of so many products rounds to the running sum's format, and to that of products or of sums of blocks."""
     numbers, block = dots(), accumulator.block
@@ -83,8 +79,7 @@ def _roundings(accumulator: Accumulator, length: int) -> dict[int, int]:
     if accumulator.fixed is not None:
         running = 1
     elif accumulator.compensation is not None:
-        each, last = OPERATIONS[accumulator.compensation]
-        running = each * length + last
+        running = orders().ADDITIONS[accumulator.compensation] * length + (accumulator.compensation == "neumaier")
     elif accumulator.tree and block > 1:
         products = length // accumulator.leaf
         running = products

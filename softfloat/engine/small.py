@@ -17,11 +17,11 @@ import numpy as np
 from softfloat.accumulators import Accumulator
 from softfloat.engine import calls, elementwise, folds, generated, products, stacks, threads, tiling, unit_ways, ways
 from softfloat.engine.arguments import Codes, magnitudes
-from softfloat.engine.decoding import decoded, readable
+from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
-from softfloat.engine.parameters import FLOAT32, NEAREST, dots, tiles
+from softfloat.engine.parameters import FLOAT32, NEAREST, dots
 from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
@@ -77,7 +77,7 @@ class Plan(NamedTuple):
 
     grid: Grid
     planned: Program
-    shape: tuple[int, int, int]  # of outputs, tiles filled up
+    shape: Shape  # of outputs, tiles filled up
     ends: tuple[
         int, ...
     ]  # bytes before which panels of a and b, values and flags end that follow each other, all on lines of the cache
@@ -110,26 +110,25 @@ def _plan(
         return None
     if not _is_settled(way, planned, grid):
         return None
-    height, width, carrier = tiles().ROWS, tiles().LANES[way.carrier], np.dtype(way.carrier)
-    length = grid.length if planned.index is None else planned.index.size
-    down, across, cost = -(-grid.rows // height), -(-grid.columns // width), length * height * width
-    padded = grid.products * down * across * cost
+    carrier, length = np.dtype(way.carrier), grid.length if planned.index is None else planned.index.size
+    of_a, of_b, outputs = stacks.shapes_of(way, grid.rows, length, grid.columns)
+    padded = grid.products * math.prod(outputs) * length
     if planned.length != length or padded > (MOST if 4 * grid.work >= padded else FEW):
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
         return None
-    shape = grid.products, down * height, across * width
     coded = way.site.format.dtype if way.results else np.dtype(f"u{carrier.itemsize}")
     a, b, values, flags = nowhere = [
         np.broadcast_to(np.zeros((), kind), (grid.products, *x))
         for x, kind in (
-            ((way.planes, down, length, height), carrier),
-            ((way.planes, across, length, width), carrier),
-            (shape[1:], coded),
-            (shape[1:], np.dtype(np.uint8)),
+            (of_a, carrier),
+            (of_b, carrier),
+            (outputs, coded),
+            (outputs, np.dtype(np.uint8)),
         )
     ]
+    shape = grid.products, *outputs
     begins = np.zeros(shape, carrier)
     first_reader, second_reader = (_reader(way, planned, which, grid, x) for which, x in enumerate((a, b)))
     if first_reader is None or second_reader is None:
@@ -149,9 +148,9 @@ def _plan(
         job=way.grids(planned, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
         readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
-        in_range=not grid.addend and stacks.always_fits(way, planned),
-        watched=isinstance(way, ways.OneByOne) and grid.work >= WATCHED,
-        cost=cost,
+        in_range=not grid.addend and tiling.always_fits(way, planned),
+        watched=isinstance(way, ways.Generated) and way.plainly_in_order and grid.work >= WATCHED,
+        cost=length * of_a[-1] * of_b[-1],
         coded=coded,
         to_output=to_output,
         output=output,
@@ -177,16 +176,14 @@ def _addressed(whole: Settings) -> bool:
 
 def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
     """What reads an operand; None if its codes have to be looked at before."""
-    fmt, daz = planned.formats[which], planned.reading[which].daz
-    read = readable(np.empty(0, fmt.dtype), fmt, daz)
-    if read is None or (read[0] == "number" and (daz or fmt.spec not in (FLOAT32, FLOAT64))):
+    fmt = planned.formats[which]
+    source = way.source(planned, which, np.empty(0, fmt.dtype))
+    looks = planned.reading[which].daz or fmt.spec not in (FLOAT32, FLOAT64)
+    if source is None or (source.reading == "number" and looks):
         return None
-    reading, codes, table = read
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
     lying = generated.Lying(0, *steps, 0, panels.shape[-2], outputs, grid.products, grid.length * outputs)
     index = generated.NOWHERE if planned.index is None else planned.index
-    tiny = float((planned.accumulator.unpacked or fmt).tiny)
-    source = generated.Source(reading, codes, table, tiny, way.of_zeros(planned))
     return _Reader(*source.loop(panels, lying, index), fmt)
 
 
@@ -237,10 +234,10 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         addends: Codes = np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
         given["c"], greatest[2] = generated.address(addends), 2.0 ** min(span_of_c.high, 1023)
-    if not plan.in_range and not stacks.fits(plan.way, plan.planned, spans, span_of_c):
+    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.planned, spans, span_of_c):
         return None
     told: dict[str, Codes] = {}
-    if plan.watched and isinstance(plan.way, ways.OneByOne):
+    if plan.watched and isinstance(plan.way, ways.Generated):
         x, y = (
             panel
             if reader is None
@@ -372,7 +369,7 @@ def _rule_of_sums(
     except (TypeError, ValueError):
         return None
     way = ways.choose(planned)
-    if not isinstance(way, ways.OneByOne) or way.operation != "fma":
+    if way is None or way.operation != "fma" or way.stage.draws:
         return None
     return way.site.rule
 

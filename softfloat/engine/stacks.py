@@ -11,14 +11,13 @@ import numpy as np
 
 from softfloat.engine import generated, threads, tiling, units
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import NO_TABLE, decoded, readable
+from softfloat.engine.decoding import NO_TABLE
 from softfloat.engine.lines import Span
 from softfloat.engine.parameters import tiles
 from softfloat.engine.pools import Pool
 from softfloat.engine.programs import Program, arranged
 from softfloat.engine.tiling import Extent
-from softfloat.engine.unit_ways import UnitWay
-from softfloat.engine.ways import Drawn, Panels, Place, Random, Tally, Way
+from softfloat.engine.ways import Generated, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Overflow
@@ -38,37 +37,28 @@ Spans = tuple[float, float, bool]
 
 
 class Operand(NamedTuple):
-    """Codes of all products' first or second operands, and how they are read: (products, rows, k) if it `stands`, or (products, k, columns).
-
-    With two `planes`, `tiny` and `of_zeros` are what the second has for subnormals and zeros.
-    """
+    """All products' first or second operands: codes (products, rows, k) if it `stands`, or (products, k, columns)."""
 
     format: Format
-    reading: str
-    carrier: type
+    source: generated.Source
     stands: bool
-    codes: Codes
-    table: Codes
-    tiny: float
-    of_zeros: float
-    planes: int
 
     @property
     def sizes(self) -> tuple[int, int, int]:
         """Products, outputs and k."""
-        products, down, across = self.codes.shape
+        products, down, across = self.source.codes.shape
         return (products, down, across) if self.stands else (products, across, down)
 
     def lay_out(self, part: slice, panels: Codes) -> Spans:
         """Some products' numbers, to (products, planes, panels, k, size); the least, but 0, and the greatest, and whether all are finite."""
-        codes = self.codes[part]
+        codes = self.source.codes[part]
         products, down, across = codes.shape
         apart, of_down, of_across = (step // codes.itemsize for step in codes.strides)
         (k_step, n_step), (length, outputs) = (
             ((of_across, of_down), (across, down)) if self.stands else ((of_down, of_across), (down, across))
         )
-        source = generated.Source(self.reading, codes, self.table, self.tiny, self.of_zeros)
-        return source.read(panels, generated.Lying(0, k_step, n_step, 0, length, outputs, products, apart))
+        lying = generated.Lying(0, k_step, n_step, 0, length, outputs, products, apart)
+        return self.source._replace(codes=codes).read(panels, lying)
 
     def extent(self, found: Spans) -> Extent:
         """What numbers span of which laying out told this."""
@@ -94,14 +84,8 @@ class Scaled(NamedTuple):
         powers, values = (
             Operand(
                 self.format,
-                "number",
-                np.float64,
+                generated.Source("number", np.ascontiguousarray(x[np.newaxis]), NO_TABLE, 0.0, 0.0),
                 self.stands,
-                np.ascontiguousarray(x[np.newaxis]),
-                NO_TABLE,
-                0.0,
-                0.0,
-                1,
             )
             for x in (self.powers, self.values)
         )
@@ -126,19 +110,22 @@ def filled_up(x: Codes, axis: int, planned: Program, group: int, fill: float = 0
 def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand, Operand] | None:
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
-    for codes, fmt, rule, stands in zip((a, b), planned.formats, planned.reading, (True, False), strict=True):
+    for which, codes in enumerate((a, b)):
         in_lines = min(codes.strides) > 0 and codes.itemsize in codes.strides[1:]
-        whole = codes if in_lines else np.ascontiguousarray(codes)
-        read = readable(whole, fmt, rule.daz)
-        if read is None and way.carrier is np.float64:
-            read = "number", decoded(whole, fmt, rule), NO_TABLE
-        if read is None:
+        source = way.source(planned, which, codes if in_lines else np.ascontiguousarray(codes))
+        if source is None:
             return None
-        tiny = (planned.accumulator.unpacked or fmt).tiny
-        reading, numbers, table = read
-        of_zeros = way.of_zeros(planned)
-        found.append(Operand(fmt, reading, way.carrier, stands, numbers, table, tiny, of_zeros, way.planes))
+        found.append(Operand(planned.formats[which], source, which == 0))
     return found[0], found[1]
+
+
+def shapes_of(
+    way: Way, rows: int, length: int, columns: int
+) -> tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]:
+    """Of panels of a product's operands, and of its outputs in whole tiles."""
+    height, width = tiles().ROWS, tiles().LANES[way.carrier]
+    down, across = -(-rows // height), -(-columns // width)
+    return (way.planes, down, length, height), (way.planes, across, length, width), (down * height, across * width)
 
 
 class Arena:
@@ -148,19 +135,16 @@ class Arena:
     """
 
     def __init__(
-        self, carrier: type, planes: int, count: int, rows: int, length: int, columns: int, begins: bool, results: type | None
+        self, carrier: type, shapes: tuple[tuple[int, ...], ...], count: int, begins: bool, results: type | None
     ) -> None:  # fmt: skip
-        self.asked = carrier, planes, count, rows, length, columns, begins, results
-        floor, line = tiles(), tiles().jit.CACHE_LINE
-        lanes = floor.LANES[carrier]
-        down, across = -(-rows // floor.ROWS), -(-columns // lanes)
-        shape = down * floor.ROWS, across * lanes
+        self.asked = carrier, shapes, count, begins, results
+        (a, b, outputs), line = shapes, tiles().jit.CACHE_LINE
         wanted: list[tuple[tuple[int, ...], type]] = [
-            ((count, planes, down, length, floor.ROWS), carrier),
-            ((count, planes, across, length, lanes), carrier),
-            ((count if begins else 1, *shape), carrier),
+            ((count, *a), carrier),
+            ((count, *b), carrier),
+            ((count if begins else 1, *outputs), carrier),
         ]
-        wanted += [] if results is None else [((count, *shape), results), ((count, *shape), np.uint8)]
+        wanted += [] if results is None else [((count, *outputs), results), ((count, *outputs), np.uint8)]
         spaces = [-(-math.prod(x) * np.dtype(kind).itemsize // line) * line for x, kind in wanted]
         made: list[Codes] = []
         self.size, start = sum(spaces), 0
@@ -176,14 +160,6 @@ _arenas = Pool(Arena)
 """Those that no call uses. Of sums before, the next user writes what the last one did: all, or none."""
 
 
-def _bytes_of(carrier: type, planes: int, rows: int, length: int, columns: int) -> int:
-    """Those of an arena of one product."""
-    floor = tiles()
-    lanes, item = floor.LANES[carrier], np.dtype(carrier).itemsize
-    down, across = -(-rows // floor.ROWS) * floor.ROWS, -(-columns // lanes) * lanes
-    return int(item * planes * length * (down + across) + (2 * item + 1) * down * across)
-
-
 class Done(NamedTuple):
     """Codes in the partials format, flags, products that go beyond what a way can do; all flags together, if that is known."""
 
@@ -191,20 +167,6 @@ class Done(NamedTuple):
     flags: Codes
     left: list[Span]
     seen: int | None
-
-
-def fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
-    """Whether a way does for operands that span so much, and what sums begin with, if it spans anything."""
-    if isinstance(way, UnitWay):
-        return units.fits(way, planned, spans, start)
-    return tiling.fits_tiles(way, planned.length, spans, start)
-
-
-def always_fits(way: Way, planned: Program) -> bool:
-    """The same of all finite operands, without anything to begin with."""
-    if isinstance(way, UnitWay):
-        return units.always_fits_line(way, planned)
-    return tiling.always_fits(way, planned.length, *planned.formats)
 
 
 def in_pieces(
@@ -229,7 +191,8 @@ def in_pieces(
     floor, how = tiles(), planned.accumulator
     whole_tiles = rows % floor.ROWS == 0 == columns % floor.LANES[way.carrier]
     straight = coded is not None and whole_tiles and codes.flags.c_contiguous and flags.flags.c_contiguous
-    size = _bytes_of(way.carrier, way.planes, rows, length, columns)
+    shapes, item = shapes_of(way, rows, length, columns), np.dtype(way.carrier).itemsize
+    size = sum(bytes_of * math.prod(x) for bytes_of, x in zip((item, item, 2 * item + 1), shapes, strict=True))
     workers = threads.get_num_threads()
     together = min(max(1, ROOM // size), products if workers == 1 else max(1, products // (SHARES * workers)))
     pieces = -(-products // together)
@@ -237,8 +200,7 @@ def in_pieces(
     work = together * rows * length * columns
     apart = work <= LONG and (workers == 1 or pieces >= 2 * workers)
     cost = length * floor.ROWS * floor.LANES[way.carrier]
-    enters = how.fixed is not None or how.scale_exponent != 0
-    settled = c is None and isinstance(first, Operand) and always_fits(way, planned)
+    settled = c is None and isinstance(first, Operand) and tiling.always_fits(way, planned)
     left: list[Span] = []
     arenas: list[Arena] = []  # that no thread is busy with
     seen: list[int] = []
@@ -264,13 +226,12 @@ def in_pieces(
 
     def done(part: slice, arrays: list[Codes]) -> bool:
         """Some products, in these arrays; whether the way does for them."""
-        span, begins, flags_of_c, factor = None, None if c is None else c[part], None, 1.0
+        span, begins = None, None if c is None else c[part]
         if begins is not None:
             span = tiling.extent(begins, planned.partials)
             if not span.finite:
                 return False
-        if enters and isinstance(way, UnitWay):
-            factor, begins, flags_of_c = units.entering(way, planned, begins)
+        factor, begins, flags_of_c = units.entering(way, planned, begins)
         if begins is not None:
             arrays[2][:, :rows, :columns] = begins
         found = [first.lay_out(part, arrays[0]), second.lay_out(part, arrays[1])]
@@ -279,14 +240,14 @@ def in_pieces(
         up = 0
         if not settled:
             up, spans = tiling.balanced(way, [first.extent(found[0]), second.extent(found[1])])
-            if not fits(way, planned, spans, span):
+            if not tiling.fits_tiles(way, planned, spans, span):
                 return False
             if up:
                 arrays[0] *= 2.0**up
                 arrays[1] *= 2.0**-up
         if factor != 1.0:
             arrays[0][:, 0] *= factor
-        if isinstance(way, UnitWay) and way.alike and isinstance(first, Operand):
+        if way.alike and isinstance(first, Operand):
             arrays[0][:, 1] = arrays[1][:, 1] = 1.0
         if coded is not None and straight:
             arrays += [codes[part].view(coded), flags[part]]
@@ -298,7 +259,7 @@ def in_pieces(
         seen.append(raised)
         if way.leaves(raised_by[:, :rows, :columns]):
             return False
-        if isinstance(way, UnitWay) and how.fixed is not None:
+        if how.fixed is not None:
             values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]
             rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
             codes[part], flags[part] = rounded
@@ -313,7 +274,7 @@ def in_pieces(
             arena = arenas.pop()
         except IndexError:
             kept = None if straight else coded or way.carrier
-            arena = _arenas.borrow(way.carrier, way.planes, together, rows, length, columns, c is not None, kept)
+            arena = _arenas.borrow(way.carrier, shapes, together, c is not None, kept)
         todo = [slice(n * together, min((n + 1) * together, products)) for n in range(start, stop)]
         while todo:
             part = todo.pop()
@@ -364,10 +325,10 @@ def run(
     tally: Tally | None = None,
 ) -> Done | None:
     """As `in_pieces`, of codes: a is (products, rows, k), b (products, k, columns)."""
-    if tally is not None and isinstance(way, UnitWay):
+    if tally is not None:
         if planned.length % way.group:  # zeros that fill a turn up would count
             return None
-        way = units.counting(way)
+        way = way.counting
     operands = operands_of(planned, filled_up(a, 2, planned, way.group), filled_up(b, 1, planned, way.group), way)
     if operands is None:
         return None
@@ -375,7 +336,7 @@ def run(
 
 
 def run_chains(
-    way: Drawn, planned: Program, a: Codes, b: Codes, chains: int, place: Place, random: Random
+    way: Generated, planned: Program, a: Codes, b: Codes, chains: int, place: Place, random: Random
 ) -> tuple[Codes, Codes] | None:
     """(codes in the partials format, flags) of chains that draw, (chains, rows, columns), of codes a, (rows, k), and b, (k, columns).
 
@@ -390,12 +351,11 @@ def run_chains(
     operands = operands_of(planned, first, second, way)
     if operands is None:
         return None
-    of_a, of_b, begins, values, raised = Arena(
-        way.carrier, 1, chains, rows, planned.length, columns, False, way.results or way.carrier
-    ).arrays
+    shapes = shapes_of(way, rows, planned.length, columns)
+    of_a, of_b, begins, values, raised = Arena(way.carrier, shapes, chains, False, way.results or way.carrier).arrays
     both = zip(operands, (of_a, of_b), strict=True)
     spans = [operand.extent(operand.lay_out(slice(None), x)) for operand, x in both]
-    if not fits(way, planned, spans, None):
+    if not tiling.fits_tiles(way, planned, spans, None):
         return None
     panels = Panels(of_a, of_b, begins, values, raised, rows, columns, False)
     job, seen = way.grids(planned, panels, place, random, None, chains, length), list[int]()

@@ -24,6 +24,8 @@ from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, Overflow
 
 FEW = 1 << 10  # numbers that are laid out wherever memory is
+REGISTER_ROOM = 51
+"""Bits of a product in units of a register."""
 
 
 class Extent(NamedTuple):
@@ -77,8 +79,17 @@ def low_of(way: Way, start: Extent | None) -> float:
     return 2.0 ** min(lows) if lows else math.inf
 
 
-def fits(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bool:
+def scaled(spans: list[Extent], planned: Program) -> list[Extent]:
+    """What operands span as loops take them, but for a register's unit."""
+    scale, (first, second) = planned.accumulator.scale_exponent, spans
+    return [first._replace(low=first.low + scale, high=first.high + scale), second]
+
+
+def fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
     """Whether operands that span so much, and c, if there is one, are of a kind that this way serves."""
+    spans, register, length = scaled(spans, planned), planned.accumulator.fixed, planned.length
+    if register is not None and spans[0].high + spans[1].high - register.last > REGISTER_ROOM:
+        return False
     known, wide = [*spans, *([] if start is None else [start])], way.carrier is np.float64
     if not all(x.finite for x in known):
         return False
@@ -105,9 +116,9 @@ def lifts_beyond(way: Way, b: Extent) -> bool:
     return way.lifts and not b.empty and b.high > LIFTED
 
 
-def fits_tiles(way: Way, length: int, spans: list[Extent], start: Extent | None) -> bool:
+def fits_tiles(way: Way, planned: Program, spans: list[Extent], start: Extent | None) -> bool:
     """As `fits`, for tiles of a grid, whose quick steps may lift the second operand; lines have none that do."""
-    return fits(way, length, spans, start) and not lifts_beyond(way, spans[1])
+    return fits(way, planned, spans, start) and not lifts_beyond(way, spans[1])
 
 
 def balanced(way: Way, spans: list[Extent]) -> tuple[int, list[Extent]]:
@@ -126,9 +137,9 @@ def widest(fmt: Format) -> Extent:
 
 
 @lru_cache(maxsize=512)
-def always_fits(way: Way, length: int, first: Format, second: Format) -> bool:
-    """Whether all finite operands of these formats are of a kind that this way serves, without c."""
-    return fits_tiles(way, length, [widest(first), widest(second)], None)
+def always_fits(way: Way, planned: Program) -> bool:
+    """Whether all finite operands are of a kind that this way serves, without c."""
+    return fits_tiles(way, planned, [widest(fmt) for fmt in planned.formats], None)
 
 
 def coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:

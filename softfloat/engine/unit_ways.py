@@ -7,8 +7,8 @@ know, the plain loop does.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -27,7 +27,8 @@ from softfloat.engine.ways import (
     Random,
     Tally,
     Way,
-    only,
+    exact_products,
+    is_known,
     overflow_serves,
     tile_of,
     written,
@@ -49,8 +50,6 @@ UNROLLED = 8
 EXACT_BITS = 53
 SUBTLEST = 100
 """Bits between the largest sum and the smallest bit, for errors of additions to add up exactly."""
-REGISTER_ROOM = 51
-"""Bits of a product in units of a register."""
 DIRECTED = (Rounding.TOWARD_ZERO, Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD)
 CUTS = {Rounding.TOWARD_ZERO: "zero", Rounding.TOWARD_NEGATIVE: "floor", Rounding.TO_ODD: "odd"}
 
@@ -107,6 +106,11 @@ class UnitWay(Way):
     def alike(self) -> bool:
         """Whether all terms have the same power of two: those of several products each."""
         return bool(self.unit.kind == "aligned" and self.unit.term > 1)
+
+    @cached_property
+    def counting(self) -> UnitWay:
+        """Pairs do not overflow."""
+        return replace(self, bounded=True) if self.unit.kind == "pairs" else self
 
     @property
     def of_codes(self) -> bool:
@@ -218,11 +222,6 @@ def _infinities_stay(site: Site) -> bool:
     return site.rule.infinite_input is not InfiniteInput.NAN
 
 
-def exact_products(planned: Program) -> bool:
-    """Whether float32 has every product."""
-    return planned.formats[0].p + planned.formats[1].p <= FLOAT32.mantissa_bits + 1
-
-
 def _pairs(planned: Program) -> UnitWay | None:
     """Everything rounded to float32: pairs, trees of blocks, chains of segments."""
     how, floor = planned.accumulator, dots()
@@ -251,7 +250,7 @@ def _pairs(planned: Program) -> UnitWay | None:
             return None
         if how.segment % (how.chains * how.block) or (not tree and how.block > 1) or not available()[0]:
             return None
-    if not only(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
+    if not is_known(how, names) or planned.sites.get(floor.PRODUCT, site) != site:
         return None
     if not exact and not (nearest and how.leaf == 1 and tree):
         return None
@@ -342,6 +341,8 @@ def _wide_numbers(planned: Program, stored: str) -> Any:
         fields |= {
             "largest": float(memory.max),
             "lowest": (1023 + memory.emin) << 52,
+            "magic": (52 - memory.mantissa_bits) << 52 | 1 << 51,
+            "tiny": target.tiny_positive,
             "spacing": memory.mantissa_bits << 52,
             "per_quantum": (2 * 1023 + memory.mantissa_bits) << 52,
             "tiny_positive": target.tiny_positive,
@@ -387,7 +388,7 @@ def _aligned(planned: Program) -> UnitWay | None:
     how, aligned, floor = planned.accumulator, planned.accumulator.aligned, dots()
     running = planned.sites[floor.RUNNING]
     names = {"block", "fraction_bits", "alignment", "unpacked", "positive_zeros", "block_sum", "store", "store_every"}
-    if aligned is None or not only(aligned, FIELDS_OF_ALIGNMENT) or not only(how, LAYOUT | names):
+    if aligned is None or not is_known(aligned, FIELDS_OF_ALIGNMENT) or not is_known(how, LAYOUT | names):
         return None
     apart, result = how.block_sum is not None, _result(running)
     if planned.block % aligned.group or (aligned.halves and aligned.group > 1):
@@ -478,7 +479,7 @@ def _exact(planned: Program) -> UnitWay | None:
     """Blocks that are added exactly; single products where sums are stored on the way."""
     how, running = planned.accumulator, planned.sites[dots().RUNNING]
     names = LAYOUT | {"block", "store", "store_every", "scale_exponent", "keeps_zero_sign"}
-    if not only(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
+    if not is_known(how, names) or how.block == ALL or how.block > LONGEST or (how.block == 1 and how.store is None):
         return None
     result = _result(running)
     if result is None or result == "odd":
@@ -510,7 +511,7 @@ def _exact(planned: Program) -> UnitWay | None:
 def _fixed(planned: Program) -> UnitWay | None:
     """A register in fixed point."""
     how, site = planned.accumulator, planned.sites[dots().RUNNING]
-    if not only(how, LAYOUT | {"fixed"}) or how.fixed is None:
+    if not is_known(how, LAYOUT | {"fixed"}) or how.fixed is None:
         return None
     if sum(fmt.p for fmt in planned.formats) > EXACT_BITS:
         return None

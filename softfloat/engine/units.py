@@ -13,7 +13,7 @@ from softfloat.engine import elementwise, entire, tiling, unit_ways
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
-from softfloat.engine.unit_ways import EXACT_BITS, REGISTER_ROOM, UnitWay, choose
+from softfloat.engine.unit_ways import EXACT_BITS, UnitWay, choose
 from softfloat.engine.ways import Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels.spec import FLOAT64
@@ -51,21 +51,6 @@ def extent_with_scales(least: float, greatest: float, finite: bool, fmt: Format,
     return tiling.Extent(low, math.frexp(greatest)[1] if greatest else 0, bool(finite), not greatest)
 
 
-def _scaled(spans: list[tiling.Extent], planned: Program) -> list[tiling.Extent]:
-    """What operands span as loops take them, but for a register's unit."""
-    scale, (first, second) = planned.accumulator.scale_exponent, spans
-    return [first._replace(low=first.low + scale, high=first.high + scale), second]
-
-
-def fits(way: UnitWay, planned: Program, spans: list[tiling.Extent], start: tiling.Extent | None) -> bool:
-    """Whether operands that span so much, and c, if there is one, are of a kind that a unit's loops serve; of exact sums but for their width."""
-    spans = _scaled(spans, planned)
-    register = planned.accumulator.fixed
-    if register is not None and spans[0].high + spans[1].high - register.last > REGISTER_ROOM:
-        return False
-    return tiling.fits(way, planned.length, spans, start)
-
-
 def in_line(planned: Program, begins: bool) -> Way | None:
     """The way of a unit's outputs in a line, if there is one; where a sum `begins` with c, that may have any bits."""
     way = choose(planned)
@@ -78,7 +63,7 @@ def of_grids(planned: Program, begins: bool, directly: bool) -> UnitWay | None:
     if way is None or (directly and (not way.of_codes or scaled or planned.length % way.group)):
         return None
     quicker = None if begins or planned.length % way.group else unit_ways.in_single(way, planned)
-    if quicker is not None and tiling.always_fits(quicker, planned.length, *planned.formats):
+    if quicker is not None and tiling.always_fits(quicker, planned):
         return quicker
     return careful(way, planned, begins)
 
@@ -88,7 +73,7 @@ def careful(way: UnitWay, planned: Program, begins: bool) -> UnitWay:
     """The way of sums whose steps need not know what operands span: exact ones are careful, unless formats are narrow."""
     if way.unit.kind != "exact" or begins:
         return way
-    spans = _scaled([tiling.widest(fmt) for fmt in planned.formats], planned)
+    spans = tiling.scaled([tiling.widest(fmt) for fmt in planned.formats], planned)
     highest = sum(x.high for x in spans) + planned.length.bit_length() + 1
     width = highest + 1 - min([sum(x.low for x in spans), *way.lows])  # roundings add up as well
     return way if width > EXACT_BITS else _quick(way)
@@ -100,19 +85,7 @@ def _quick(way: UnitWay) -> UnitWay:
     return replace(way, unit=way.unit._replace(careful=False))
 
 
-@lru_cache(maxsize=512)
-def counting(way: UnitWay) -> UnitWay:
-    """The way whose loops count as well: pairs do not overflow."""
-    return replace(way, bounded=True) if way.unit.kind == "pairs" else way
-
-
-@lru_cache(maxsize=512)
-def always_fits_line(way: UnitWay, planned: Program) -> bool:
-    """Whether all finite operands in a line are of a kind that a unit's loops serve, without c."""
-    return fits(way, planned, [tiling.widest(fmt) for fmt in planned.formats], None)
-
-
-def entering(way: UnitWay, planned: Program, c: Codes | None) -> tuple[float, Codes | None, Codes | None]:
+def entering(way: Way, planned: Program, c: Codes | None) -> tuple[float, Codes | None, Codes | None]:
     """(what the first operand is multiplied by, c as loops take it, the flags that it raised on its way)."""
     factor, register, flags_of_c = 2.0**planned.accumulator.scale_exponent, planned.accumulator.fixed, None
     if register is not None:
@@ -122,7 +95,7 @@ def entering(way: UnitWay, planned: Program, c: Codes | None) -> tuple[float, Co
 
 
 def leaving(
-    way: UnitWay,
+    way: Way,
     planned: Program,
     values: Codes,
     flags: Codes,
@@ -135,27 +108,21 @@ def leaving(
 
     A register's sums are rounded here, stochastically by the random numbers of the outputs at `place`.
     """
-    register = planned.accumulator.fixed
-    factor = 2.0**register.last if register is not None else 1.0
-    if tally is not None and factor != 1.0:
+    register, site = planned.accumulator.fixed, way.site
+    if register is None:
+        return tiling.coded(way, planned, values, flags)
+    factor = 2.0**register.last
+    if tally is not None:
         np.multiply(tally.extremes, tally.extremes.dtype.type(factor), out=tally.extremes)
-    if register is not None:
-        if flags_of_c is not None:
-            flags |= flags_of_c
-        values = np.ascontiguousarray(values * factor)
-        site, shape = way.site, values.shape
-        if site.width:
-            magics = dots().grids(register.last, register.last + register.bits)
-            terms = values.reshape(1, -1, shape[-1])
-            codes, raised = entire.drawn(planned, terms, magics, shape, place, random)
-        else:
-            codes, raised = elementwise.settled(
-                "convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule
-            )  # fmt: skip
-        return codes, flags | raised
-    if factor != 1.0:
-        values *= way.carrier(factor)
-    return tiling.coded(way, planned, values, flags)
+    if flags_of_c is not None:
+        flags |= flags_of_c
+    values = np.ascontiguousarray(values * factor)
+    if site.width:
+        magics, shape = dots().grids(register.last, register.last + register.bits), values.shape
+        codes, raised = entire.drawn(planned, values.reshape(1, -1, shape[-1]), magics, shape, place, random)
+    else:
+        codes, raised = elementwise.settled("convert", [values.view(np.uint64)], FLOAT64, site.format, site.rule)
+    return codes, flags | raised
 
 
 def terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
@@ -169,9 +136,9 @@ def terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
     return width + (planned.block - 1).bit_length() + 1 <= EXACT_BITS
 
 
-def _registered(c: Codes | None, way: UnitWay, last: int) -> tuple[Codes | None, Codes | None]:
+def _registered(c: Codes | None, way: Way, last: int) -> tuple[Codes | None, Codes | None]:
     """c in units of a register's last bit, and the flags that it raised there."""
-    if c is None:
+    if c is None or not isinstance(way, UnitWay):
         return None, None
     exact = c * 2.0**-last
     n = np.floor(exact) if way.unit.cut == "floor" else np.trunc(exact)

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
+from softfloat.engine.decoding import NO_TABLE, decoded, readable
 from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
 from softfloat.engine.parameters import (
     BFLOAT16,
@@ -24,13 +26,13 @@ from softfloat.engine.parameters import (
     quick_steps,
     steps,
     tiles,
+    wide_elements,
 )
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, InfiniteInput, Overflow, Rounding
 
 if TYPE_CHECKING:
-    from softfloat.accumulators import Accumulator, Alignment
     from softfloat.engine.programs import Program, Site
 
 
@@ -201,7 +203,7 @@ class Way:
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
-        return narrow_numbers(planned.sites[dots().RUNNING])
+        raise NotImplementedError
 
     def grids(
         self,
@@ -232,6 +234,25 @@ class Way:
         return 0.0
 
     @property
+    def alike(self) -> bool:
+        """Whether all terms that are aligned have the same power of two."""
+        return False
+
+    @property
+    def counting(self) -> Way:
+        """The way whose loops count as well."""
+        return self
+
+    def source(self, planned: Program, which: int, codes: Codes) -> generated.Source | None:
+        """How an operand's codes are read; None if the carrier does not hold their numbers."""
+        fmt, rule = planned.formats[which], planned.reading[which]
+        read = readable(codes, fmt, rule.daz)
+        if read is None and self.carrier is np.float64:
+            read = "number", decoded(codes, fmt, rule), NO_TABLE
+        tiny = float((planned.accumulator.unpacked or fmt).tiny)
+        return None if read is None else generated.Source(*read, tiny, self.of_zeros(planned))
+
+    @property
     def compensates(self) -> bool:
         """Whether sums keep what they lose, to make up for it."""
         return False
@@ -243,19 +264,15 @@ class Way:
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Generated(Way):
-    """Products that meet the sum one after the other, by generated loops. `operation` is their order."""
+    """An order of sums, `operation`, and how products and sums round, by generated loops."""
 
     operation: str
-
-    @property
-    def stage(self) -> Any:
-        """How products and sums round."""
-        raise NotImplementedError
+    stage: Any
 
     @property
     def compensates(self) -> bool:
         """Whether what is lost is kept, to make up for it."""
-        return self.operation in orders().ADDITIONS
+        return self.operation in ("exact", *orders().ADDITIONS)
 
     @property
     def lifts(self) -> bool:
@@ -267,6 +284,25 @@ class Generated(Way):
         """Whether products are added one after the other, not in pairs."""
         return bool(orders().ORDERS[self.operation](False).in_order)
 
+    @property
+    def plainly_in_order(self) -> bool:
+        """Whether they are, deterministically, and nothing else is done."""
+        return self.in_order and not (self.compensates or self.stage.draws)
+
+    @property
+    def _leaves_overflows(self) -> bool:
+        """Whether outputs that overflow are left to the plain loop: where what is lost is kept, and nothing drawn."""
+        return self.compensates and not self.stage.draws
+
+    def leaves(self, flags: Codes) -> bool:
+        """Whether some output is left to the plain loop."""
+        return self._leaves_overflows and bool(np.any(flags & spec.OVERFLOW))
+
+    def numbers(self, planned: Program) -> Any:
+        """What the steps know of formats and rules. Overflows that are left are seen by infinities."""
+        known = narrow_numbers(self.site)
+        return known._replace(beyond_positive=math.inf, beyond_negative=-math.inf) if self._leaves_overflows else known
+
     def sum(self, layout: str, counting: bool, reading: str = "", order: str = "") -> Any:
         """The description of the loop; in another order, if one is named. Results are codes, if loops make them, but for sums with errors in a
         line, which these are yet to be added to."""
@@ -275,19 +311,25 @@ class Generated(Way):
             stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
         coded = written(self.site.format) if self.results and (layout == "grid" or not self.compensates) else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
-        return descriptions().Sum(
-            order or ("fma" if exact else self.operation),
-            stage,
-            counting,
-            layout,
-            *tile_of(layout, self.carrier),
-            reading,
-            coded,
-        )
+        order = order or ("fma" if exact else self.operation)
+        return descriptions().Sum(order, stage, counting, layout, *tile_of(layout, self.carrier), reading, coded)
 
     def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
-        """What loops are told of operands: arrays and numbers."""
-        return {}, {}
+        """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
+        limit, (a, b, c) = self._limit(planned.length), panels.greatest
+        roomy = bool(limit) and planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
+        given = {"roomy": int(roomy)}
+        if not quick_steps().is_lifted(self.operation, self.stage):
+            return {}, given
+        return {"lows": lows_of(panels.a, panels.b)}, given | {"low_b": panels.a.size // panels.a.shape[-1]}
+
+    def _limit(self, length: int) -> float:
+        """Of halves and bfloat16, what no sum reaches, rounded or not."""
+        if not quick_steps().splits(self.operation, self.stage):
+            return 0.0
+        fmt = self.site.format  # the sum's roundings and the product's, each by half a unit in the last place
+        top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
+        return max(top - length * fmt.smallest_subnormal, 0.0)
 
     def grids(
         self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, chains: int = 1, length: int = 0,
@@ -307,75 +349,36 @@ class Generated(Way):
         return generated.Job(what, known, given)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Settled(Generated):
-    """The same, rounded deterministically."""
-
-    manner: Any
-
-    @cached_property
-    def stage(self) -> Any:
-        """How products and sums round."""
-        return descriptions().Stage(*self.manner)
-
-
-class Compensated(Settled):
-    """Sums whose errors are made up for. What overflows is left to the plain loop."""
-
-    def numbers(self, planned: Program) -> Any:
-        """What the steps know of formats and rules: overflows are seen by infinities."""
-        return narrow_numbers(self.site)._replace(beyond_positive=math.inf, beyond_negative=-math.inf)
-
-    def leaves(self, flags: Codes) -> bool:
-        """Whether some output is left to the plain loop."""
-        return bool(np.any(flags & spec.OVERFLOW))
-
-
-class OneByOne(Settled):
-    """Sums of products that are fused, or rounded as the sum is."""
-
-    def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
-        """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
-        limit, (a, b, c) = self.limit(planned.length), panels.greatest
-        roomy = bool(limit) and planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
-        given = {"roomy": int(roomy)}
-        if not self.asks:
-            return {}, given
-        return {"lows": lows_of(panels.a, panels.b)}, given | {"low_b": panels.a.size // panels.a.shape[-1]}
-
-    def limit(self, length: int) -> float:
-        """Of halves and bfloat16, what no sum reaches, rounded or not."""
-        if not quick_steps().splits(self.operation, self.manner):
-            return 0.0
-        fmt = self.site.format  # the sum's roundings and the product's, each by half a unit in the last place
-        top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
-        return max(top - length * fmt.smallest_subnormal, 0.0)
+class Double(Generated):
+    """Sums in wide formats, by the CPU's operations in float64, and what these lose: of finite numbers of which none is tiny or huge. Where
+    three numbers do not hold an exact sum, it is infinite, and left to the loop that holds all."""
 
     @property
-    def asks(self) -> bool:
-        """Whether loops ask for the least numbers of turns."""
-        return bool(quick_steps().is_lifted(self.operation, self.manner))
+    def carrier(self) -> type:
+        """What loops compute in."""
+        return np.float64
 
+    @property
+    def results(self) -> type | None:
+        """Values, which are codes of float64."""
+        return np.float64 if self.site.format.spec == spec.FLOAT64 else None
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class Drawn(Generated):
-    """The same, rounded stochastically; `wide`: products have more bits than float32. Of sums with errors, outputs in a line alone."""
-
-    wide: bool = False
+    def numbers(self, planned: Program) -> Any:
+        """Those of bits, of units in the last place, and what random bits after the first 16 may add."""
+        bits = self.site.format.mantissa_bits
+        taken = spec.FLOAT64.mantissa_bits - bits
+        return steps().Numbers(
+            below=(1 << taken) - 1,
+            tie=1 << taken >> 1,
+            per_quantum=(2 * CARRIER64.bias + bits) << spec.FLOAT64.mantissa_bits,
+            undecided=2.0**-16 if self.site.width > 16 else 0.0,
+        )
 
     @cached_property
-    def stage(self) -> Any:
-        """How products and sums round."""
-        rule, fmt = self.site.rule, self.site.format.spec
-        narrow = fmt != FLOAT32  # of which nothing is subnormal, and nothing overflows
-        return descriptions().Stage(
-            family="half" if fmt == FLOAT16 else "narrow" if narrow else "float32",
-            rounding=rule.rounding.name.lower(),
-            noted=narrow and rule.overflow is Overflow.SATURATE,
-            daz=narrow and rule.daz,
-            ftz=narrow and rule.ftz,
-            wide=self.wide,
-        )
+    def unflushed(self) -> parameters.Numbers:
+        """What rounds with all random bits takes."""
+        fmt = self.site.format.spec
+        return parameters.numbers(fmt, fmt, self.site.rule._replace(daz=False), CARRIER64, wide=True)
 
 
 def nan_flags_of(way: Way) -> int:
@@ -418,58 +421,77 @@ def family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
     return "narrow" if wide else family, wide
 
 
-def choose(planned: Program) -> Way | None:
+LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
+"""Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
+OF_PROGRAMS = frozenset(
+    {
+        "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "fixed", "block",
+        "stores", "closes", "entered", "draws", "policy",
+    }
+)  # fmt: skip
+IN_ORDER = {"index", "begun", "apart"}
+"""Those of programs that matter to sums in order alone: which product comes where, and what has been done before."""
+OF_ACCUMULATORS = frozenset(LAYOUT | {"product", "tree", "compensation", "segment", "segments", "block"})
+OF_RULES = frozenset(
+    {
+        "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "always_infinite", "random_width",
+    }
+)  # fmt: skip
+"""Fields that the pieces know: what they mean is in the order, the stage, the extents of operands, or done before or after the sum. One that
+nobody names must be as it is by default: then a sum that a new field describes goes the plain way, and no condition has to be added for that."""
+
+
+@cache
+def defaults(kind: Any) -> dict[str, Any]:
+    """Field -> what it is by default, of a named tuple or a dataclass; None of a field without one."""
+    if issubclass(kind, tuple):
+        return dict.fromkeys(kind._fields) | kind._field_defaults
+    found = {}
+    for field in dataclasses.fields(kind):
+        made = field.default_factory
+        found[field.name] = None if field.default is dataclasses.MISSING else field.default
+        if made is not dataclasses.MISSING:
+            found[field.name] = made()
+    return found
+
+
+def is_known(of: Any, known: Collection[str]) -> bool:
+    """Whether all fields of a description that are not among these are as they are by default."""
+    kind: Any = type(of)
+    for name, usual in defaults(kind).items():
+        found = getattr(of, name)
+        if name not in known and (isinstance(found, np.ndarray) or found != usual):
+            return False
+    return True
+
+
+def choose(planned: Program) -> Generated | None:
     """The way that serves a program, if its operands allow."""
-    accumulator = planned.accumulator
-    if not elementwise.quick() or not planned.length or accumulator.reduction:
+    if not elementwise.quick() or not planned.length:
         return None
-    if accumulator.compensation is not None:
-        return _compensated(planned, available())
-    if accumulator.tree or accumulator.chains > 1 or not planned.is_plain:
-        return None
+    if planned.wide:
+        return _wide(planned) if wide_elements().HAS_FUSED else None
     return _choose(planned, available())
 
 
 @lru_cache(maxsize=512)
-def _choose(planned: Program, features: tuple[bool, ...]) -> Way | None:
-    """The same of a program that some way may serve, on a CPU with these features."""
-    if not all(site.rule.restated for site in planned.sites.values()):
+def _choose(planned: Program, features: tuple[bool, ...]) -> Generated | None:
+    """The same of a program of formats that are not wide, on a CPU with these features."""
+    how, rule, kinds = planned.accumulator, planned.sites[dots().RUNNING].rule, dots()
+    known = is_known(how, OF_ACCUMULATORS) and is_known(rule, OF_RULES)
+    if not (known and is_known(planned, OF_PROGRAMS if how.tree else OF_PROGRAMS | IN_ORDER)):
         return None
-    floor = dots()
-    return one_by_one(planned) if planned.kind in (floor.FUSED, floor.ROUNDED) else None  # others are units
-
-
-LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
-"""Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
-COMPENSATED = LAYOUT | {"product", "compensation"}
-
-
-def only(described: Accumulator | Alignment, names: set[str]) -> bool:
-    """Whether nothing but these fields departs from its default."""
-    others = [x for x in dataclasses.fields(described) if x.name not in names]
-    return all(getattr(described, x.name) == x.default for x in others)
-
-
-@lru_cache(maxsize=512)
-def _compensated(planned: Program, features: tuple[bool, ...]) -> Way | None:
-    """The way of sums whose errors are made up for, on a CPU with these features."""
-    how = planned.accumulator
-    if not only(how, COMPENSATED) or not all(site.rule.restated for site in planned.sites.values()):
+    if planned.kind not in (kinds.FUSED, kinds.ROUNDED) or (how.tree and planned.block > 1):
+        return None  # others are units
+    made = one_by_one(planned, bounded=how.compensation is not None)
+    if made is None or not (how.tree or how.compensation):
+        return made
+    if how.tree:
+        return replace(made, operation="pairwise") if planned.kind == kinds.ROUNDED else None
+    if made.stage.draws and (planned.goes_on or not overflow_serves(made.site, planned.policy)):
         return None
-    known, operation = one_by_one(planned, bounded=True), str(how.compensation)
-    if isinstance(known, Drawn):
-        served = not planned.goes_on and overflow_serves(known.site, planned.policy)
-        return replace(known, operation=operation) if served else None
-    if not isinstance(known, OneByOne):
-        return None
-    return Compensated(
-        operation=operation,
-        manner=known.manner._replace(noted=False),
-        site=known.site,
-        lowest=known.lowest,
-        highest=known.highest,
-        bounded=known.bounded,
-    )
+    stage = made.stage if made.stage.draws else made.stage._replace(noted=False)
+    return replace(made, operation=str(how.compensation), stage=stage)
 
 
 def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
@@ -483,75 +505,85 @@ def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:
     return plain and fmt.has_nan and (bool(fmt.infinities) or not policy.any_nan_signals)
 
 
-def one_by_one(planned: Program, bounded: bool = False) -> Way | None:
-    """For products that meet the sum one after the other: fused, or rounded as the sum is. `bounded`: overflows are not its affair."""
-    floor = dots()
-    site = planned.sites[floor.RUNNING]
-    rule = site.rule
-    family, wide = family_of_sums(site.format.spec)
-    if (
-        not family
-        or not rule.restated
-        or planned.accumulator.store
-        or not (bounded or overflow_serves(site, planned.policy))
-    ):
-        return None
-    operation = "fma" if planned.kind == floor.FUSED else "mul_add"
-    if operation == "mul_add" and planned.sites[floor.PRODUCT] != site:
-        return None
-    exact = products_are_exact(planned)
-    if family == "float32":
-        return _single(operation, site, exact) if available()[0] else None
-    if not (exact or products_are_wide(planned)):
-        return None
-    if rule.rounding.draws:
-        if not available()[0]:
-            return None
-        return Drawn(
-            operation=operation, site=site, lowest=lowest_of(site.format, not exact, SCALED_NORMAL), wide=not exact
-        )
-    nearest = rule.rounding is Rounding.NEAREST_EVEN
-    ranged = family == "bfloat16"  # within the range asked of operands nothing is subnormal
-    manner = steps().Manner(
-        family=family,
-        rounding=rule.rounding.name.lower(),
-        noted=any(math.isfinite(x) for x in beyond(site)),
-        daz=rule.daz and not ranged,
-        ftz=rule.ftz and not ranged,
-        wide=not exact,
-    )
-    highest = 100 if family == "narrow" or not nearest else 126
-    # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
-    return OneByOne(
-        operation=operation,
-        manner=manner,
-        site=site,
-        lowest=lowest_of(site.format, not exact, NORMAL if nearest else SCALED_NORMAL),
-        highest=WIDE_HIGHEST if wide else highest,
-    )
-
-
-def products_are_exact(planned: Program) -> bool:
-    """Whether float32 has all bits of the operands' products."""
+def exact_products(planned: Program) -> bool:
+    """Whether float32 has every product."""
     return sum(fmt.p for fmt in planned.formats) <= FLOAT32.mantissa_bits + 1
 
 
-def products_are_wide(planned: Program) -> bool:
-    """Whether it has those of the operands, and the CPU tells what their products lose."""
-    return max(fmt.p for fmt in planned.formats) <= FLOAT32.mantissa_bits + 1 and available()[0]
+def one_by_one(planned: Program, bounded: bool = False) -> Generated | None:
+    """For products that meet the sum one after the other: fused, or rounded as the sum is. `bounded`: overflows are not its affair."""
+    floor = dots()
+    site = planned.sites[floor.RUNNING]
+    rule, draws = site.rule, site.rule.rounding.draws
+    family, wide = family_of_sums(site.format.spec)
+    if not family or not rule.restated or not (bounded or overflow_serves(site, planned.policy)):
+        return None
+    fused, nearest = planned.kind == floor.FUSED, rule.rounding is Rounding.NEAREST_EVEN
+    if not fused and planned.sites[floor.PRODUCT] != site:
+        return None
+    exact = exact_products(planned)
+    if (draws or not exact or family == "float32") and not available()[0]:
+        return None
+    make = partial(Generated, site=site, operation="fma" if fused else "mul_add")
+    stage = descriptions().Stage(family, rule.rounding.name.lower(), wide=not exact)
+    if family == "float32":
+        if draws:
+            return make(stage=stage, bounded=True, operation="fma" if fused or exact else "mul_add")
+        family = "float32_of_narrow" if exact else family
+        bounded = rule.overflow is not Overflow.INFINITY or not nearest
+        return make(stage=stage._replace(family=family, wide=False), bounded=bounded)
+    ranged = family == "bfloat16" and not draws  # within the range asked of operands nothing is subnormal
+    stage = stage._replace(
+        family="narrow" if draws and family == "bfloat16" else family,
+        noted=any(math.isfinite(x) for x in beyond(site)),
+        daz=rule.daz and not ranged,
+        ftz=rule.ftz and not ranged,
+    )
+    # the least bit of products: of wide ones what float32 has, where what is scaled by the format's quanta stays in range
+    finest = SUBNORMAL if not exact and parameters.fits_narrow_carrier(site.format.spec) else None
+    lowest = NORMAL if nearest else SCALED_NORMAL
+    if draws:
+        return make(stage=stage, lowest=lowest if finest is None else finest)
+    # narrow formats are rounded by adding 2^23 quanta, of a sum's own size: they must not overflow
+    highest = WIDE_HIGHEST if wide else 100 if family == "narrow" or not nearest else 126
+    return make(stage=stage, lowest=lowest if finest is None else finest, highest=highest)
 
 
-def lowest_of(fmt: Format, wide: bool, lowest: int) -> int:
-    """The exponent of the least bit of products that are rounded to a format: `lowest`, or of wide ones the least that float32 has, where
-    what is scaled by the format's quanta stays in range."""
-    return SUBNORMAL if wide and parameters.fits_narrow_carrier(fmt.spec) else lowest
+# -- wide formats ----------------------------------------------------------------------------------------------------
+
+KNOWN_OF_WIDE = (LAYOUT | {"product", "compensation", "tree", "block"}) - {"order"}
+"""Fields of accumulators that their loops know."""
+WIDE_NORMAL, WIDE_MOST = spec.FLOAT64.mantissa_bits - 1074, 1022
+"""Powers of two below which no bit lies, so that half units are normal, and that no sum reaches, of float64."""
 
 
-def _single(operation: str, site: Site, exact: bool) -> Way | None:
-    """For sums in float32."""
-    rounding = site.rule.rounding
-    if rounding.draws:
-        return Drawn(operation="fma" if exact else operation, site=site, bounded=True, wide=not exact)
-    manner = steps().Manner(family="float32_of_narrow" if exact else "float32", rounding=rounding.name.lower())
-    bounded = site.rule.overflow is not Overflow.INFINITY or rounding is not Rounding.NEAREST_EVEN
-    return OneByOne(operation=operation, manner=manner, site=site, bounded=bounded)
+def operation_of(planned: Program) -> str:
+    """The order in which a program adds up products, each chain or segment by itself."""
+    how = planned.accumulator
+    if planned.kind == dots().EXACT:
+        return "exact"
+    return "pairwise" if how.tree else how.compensation or ("fma" if how.product is None else "mul_add")
+
+
+@lru_cache(maxsize=512)
+def _wide(planned: Program) -> Generated | None:
+    how, stages = planned.accumulator, dots()
+    sites = [planned.sites[n] for n in (stages.RUNNING, stages.PRODUCT) if n in planned.sites]
+    kinds = {(site.format.spec, site.rule.rounding, site.width) for site in sites}
+    site, fmt, rule = sites[0], sites[0].format, sites[0].rule
+    if len(kinds) > 1 or parameters.is_unusual(fmt.spec) or planned.daz or not is_known(how, KNOWN_OF_WIDE):
+        return None
+    exact = planned.kind == stages.EXACT
+    apart = how.tree or how.compensation is not None
+    if rule.rounding.draws and (exact or not rule.restated or (apart and planned.goes_on)):
+        return None
+    family = "float64" if fmt.mantissa_bits == spec.FLOAT64.mantissa_bits else "float64_shorter"
+    flushes, highest = rule.daz or rule.ftz, min(WIDE_MOST, fmt.emax)
+    return Double(
+        operation=operation_of(planned),
+        stage=descriptions().Stage(family, rule.rounding.name.lower(), wide=True),
+        site=site,
+        lowest=max(WIDE_NORMAL, fmt.emin - (0 if flushes else fmt.mantissa_bits)),
+        highest=highest,
+        most=highest,
+    )

@@ -11,7 +11,7 @@ import numpy as np
 
 from softfloat.accumulators import Accumulator
 from softfloat.accumulators.accumulator import ALL
-from softfloat.engine import elementwise, wide_ways
+from softfloat.engine import elementwise, ways
 from softfloat.engine.arguments import Codes, flattened, is_nan, is_signalling
 from softfloat.engine.decoding import PLAIN, widened
 from softfloat.engine.draws import NO_BITS, Draw, rounding_bits
@@ -89,9 +89,9 @@ class _Grid:
     `first`."""
 
     def __init__(
-        self, problem: Problem, planned: Program, key: int, stream: int, shape: tuple[int, ...], counting: bool
+        self, problem: Problem, planned: Program, random: ways.Random, shape: tuple[int, ...], counting: bool
     ) -> None:
-        self.planned, self.key, self.stream, self.shape = planned, key, stream, shape
+        self.planned, self.key_and_stream, self.shape = planned, random, shape
         self.flags = self.raised = np.zeros(shape, np.uint8)
         self.steps: Counter[int] = Counter()
         self.counts = np.zeros((3, *shape), np.int64) if counting else None
@@ -116,7 +116,7 @@ class _Grid:
         self.steps[number] += 1
         if not width:
             return NO_BITS
-        return flattened(rounding_bits(self.numbers, number, step, self.key, self.stream, width))
+        return flattened(rounding_bits(self.numbers, number, step, *self.key_and_stream, width))
 
     def rounded(self, number: int, codes: Codes, flags: Codes) -> _Number:
         """What an operation of a stage gave."""
@@ -200,13 +200,13 @@ def _of_codes(planned: Program) -> Program:
 
 
 def run(
-    problem: Problem, planned: Program, key: int, stream: int, results: Results, cumulative: bool, counting: bool
+    problem: Problem, planned: Program, random: ways.Random, results: Results, cumulative: bool, counting: bool
 ) -> None:
     """One grid of outputs, or many, of operands in float64: k steps, each of one operation or two. `cumulative` sums that are not in order are
     found one by one."""
     how, columns = planned.accumulator, problem.b.shape[-1]
     shape = (1, columns) if problem.paired else (*problem.a.shape[:-1], columns)
-    grid = _Grid(problem, planned, key, stream, shape, counting)
+    grid = _Grid(problem, planned, random, shape, counting)
     total = grid.begun(problem.c)
     if not cumulative:
         _deliver(planned, grid, _sum(grid, total, 0, planned.length), results)
@@ -214,7 +214,7 @@ def run(
     in_order = _in_order(how) and not how.reduction
     for k in range(planned.length):
         if not in_order:
-            grid = _Grid(problem, planned, key, stream, shape, False)
+            grid = _Grid(problem, planned, random, shape, False)
         total = _sum(grid, total if in_order else grid.zero(), k if in_order else 0, k + 1)
         flags, grid.steps[dots().RESULT] = grid.flags, 0
         _deliver(planned, grid, total, results._replace(codes=results.codes[k], flags=results.flags[k]))
@@ -224,7 +224,7 @@ def run(
 def _sum(grid: _Grid, total: _Number, first: int, length: int) -> _Number:
     """A sum onto `total` of products `first` ... `length` - 1, of the first `length` where the order is another than theirs."""
     problem, planned, how, zero = grid.problem, grid.planned, grid.planned.accumulator, grid.zero()
-    order, value = orders().ORDERS[wide_ways.operation_of(planned)](planned.draws), steps().VALUE
+    order, value = orders().ORDERS[ways.operation_of(planned)](planned.draws), steps().VALUE
     if order.exact:
         site, bits = planned.sites[dots().RUNNING], grid.random(dots().RUNNING)
         a, b, paired = problem.a, problem.b, problem.paired

@@ -15,7 +15,7 @@ from softfloat.kernels.spec import Rule
 
 from softfloat import bits, float16
 from softfloat.accumulators import Accumulator, chunked, compensated, fma, mul_add, pairwise
-from softfloat.engine import available, described, elementwise, joining, trees, unit_ways
+from softfloat.engine import available, described, elementwise, joining, trees, unit_ways, ways
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, program
 from softfloat.environments import Rounding, Settings
@@ -48,9 +48,9 @@ def with_accumulator(name: str) -> Program:
 
 
 UNKNOWN = [
-    *(("program", field.name) for field in dataclasses.fields(Program) if field.name not in described.OF_PROGRAMS),
-    *(("accumulator", f.name) for f in dataclasses.fields(Accumulator) if f.name not in described.OF_ACCUMULATORS),
-    *(("rule", name) for name in Rule._fields if name not in described.OF_RULES),
+    *(("program", field.name) for field in dataclasses.fields(Program) if field.name not in ways.OF_PROGRAMS),
+    *(("accumulator", f.name) for f in dataclasses.fields(Accumulator) if f.name not in ways.OF_ACCUMULATORS),
+    *(("rule", name) for name in Rule._fields if name not in ways.OF_RULES),
 ]
 
 
@@ -61,8 +61,8 @@ def test_a_field_that_no_piece_knows_means_the_plain_way(of: str, name: str) -> 
     found = make(name) if make else dataclasses.replace(planned(), **{name: OTHER})
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(Program, "kind", dots().ROUNDED)  # a property that asks fields, too
-        assert described.in_pairs(planned()) is not None
-        assert described.in_pairs(found) is None
+        assert ways.choose(planned()) is not None
+        assert ways.choose(found) is None
 
 
 @SERVED
@@ -76,16 +76,20 @@ def test_a_field_of_tomorrow_means_the_plain_way() -> None:
     fields = {field.name: getattr(pairwise("float16"), field.name) for field in dataclasses.fields(Accumulator)}
     for novelty, known in ((0, True), (1, False)):
         found = dataclasses.replace(planned(), accumulator=Later(**fields, novelty=novelty))
-        assert (described.in_pairs(found) is not None) is known
+        assert (ways.choose(found) is not None) is known
 
 
 @SERVED
 @pytest.mark.parametrize("rounding", [Rounding.NEAREST_EVEN, Rounding.STOCHASTIC])
-def test_other_orders_are_not_described(rounding: Rounding) -> None:
-    assert described.in_pairs(planned(rounding)) is not None
+def test_an_order_is_what_the_accumulator_says(rounding: Rounding) -> None:
+    known = ways.choose(planned(rounding))
+    assert known is not None
+    assert known.operation == "pairwise"
     in_order = dataclasses.replace(pairwise("float16"), tree=False)
     found = program(in_order, float16, float16, float16, Settings(rounding=rounding, seed=0), 100)
-    assert described.in_pairs(found) is None
+    other = ways.choose(found)
+    assert other is not None
+    assert other.operation == "mul_add"
 
 
 # -- bits ------------------------------------------------------------------------------------------------------------

@@ -374,4 +374,4 @@ def test_terms_that_float32_does_not_hold(how: Accumulator, fmt: str) -> None:
     planned = bits.sums.products.Contraction((Format.from_name(fmt),) * 2, how, None, False, {}).program(64)
     way = unit_ways.choose(planned)
     quicker = None if way is None else unit_ways.in_single(way, planned)
-    assert quicker is None or not tiling.always_fits(quicker, 64, *planned.formats)
+    assert quicker is None or not tiling.always_fits(quicker, planned)

@@ -99,9 +99,9 @@ def to_odd(exact: Fraction) -> float:
 @pytest.mark.parametrize("directed", [True, False])
 def test_wide_products_and_their_sums_to_odd(directed: bool) -> None:
     """Products of 48 bits: alone, and with sums that they undo but for what the multiplication lost, or that lie far away."""
-    manner, rng = steps.Manner("half", wide=True), np.random.default_rng(6)
-    multiply = turn_of(lambda tile, a, b, c: steps.exact_product(tile, a, b, manner), directed)
-    add = turn_of(lambda tile, a, b, c: steps.exact_fma(tile, a, b, c, manner), directed)
+    stage, rng = steps.Stage("half", wide=True), np.random.default_rng(6)
+    multiply = turn_of(lambda tile, a, b, c: steps.exact_product(tile, a, b, stage), directed)
+    add = turn_of(lambda tile, a, b, c: steps.exact_fma(tile, a, b, c, stage), directed)
     for number in range(12):
         a, b = (rng.standard_normal(size).astype(np.float32) for size in (ROWS, LANES))
         if number % 3 == 2:

@@ -20,7 +20,7 @@ from softfloat.engine.draws import rounding_bits
 from softfloat.engine.options import DRAWING, ENVIRONMENT_OPTIONS, refuse_idle, refuse_undrawn
 from softfloat.engine.placing import Outputs, pieces
 from softfloat.engine.problems import Problem, Results, grid_view
-from softfloat.engine.products import key_of, run
+from softfloat.engine.products import random_of, run
 from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
 from softfloat.positions import Place, Position
@@ -628,7 +628,7 @@ def join_segments(
     size = math.prod(shape)
     numbers, random = (
         outputs.numbers(np.arange(size if planned.draws else 0)),
-        (key_of(contraction.call), contraction.call.stream),
+        random_of(contraction.call),
     )
     drawing = cutting.Drawing(size, lambda site, step, width: rounding_bits(numbers, site, step, *random, width))
     addend = contraction.check_addend(c, shape)
