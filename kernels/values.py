@@ -6,10 +6,15 @@ On the bits of the float, whose last `dropped` bits of significand the format ha
     n = (significand + part) >> s
 
 The part of 2^s that is added is all there is to a mode: less than one half or one half, all but nothing, nothing, or s random bits. A carry goes
-on into the exponent. Below the smallest number s is more than the significand has, and n is 0 or 1.
+on into the exponent. Below the smallest number s is more than the significand has, and n is 0 or 1. This restates `rounding.scaled`, `selected`,
+`drawn` and `assemble`; it goes as far as the float does, p = 53 and float64's exponents. Results of formats that are unsigned, or have no zero,
+are left to those.
 
-This restates `rounding.scaled`, `selected`, `drawn` and `assemble`, and is held against them, code and flag, by tests; it goes as far as the float
-does, p = 53 and float64's exponents. Results of formats that are unsigned, or have no zero, are left to those.
+Numbers in range are rounded by sums. A multiple C of the power of two in x, or of the smallest normal number if that is more, is so large that the
+last bit of x + C counts steps of the format: the sum is x rounded to nearest even, normal or not, and one less in its bits is one step back. Other
+modes go back where the result lies on the wrong side of x; random bits are added to a sum that has 16 bits below the steps.
+
+All is held, code and flag, against the plain ways by tests.
 """
 
 from functools import cache
@@ -18,9 +23,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import jit
-from .jit import bits_float, fixed_tuple, float_bits, kernel
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel
 from .prng import TILE, bits_at, top_bits
-from .spec import INEXACT, INVALID, UNDERFLOW
+from .spec import INEXACT, INVALID, UNDERFLOW, Rounding
 
 FRACTION, HIDDEN = (1 << 52) - 1, 1 << 52
 MAGNITUDE, INFINITE = (1 << 63) - 1, 0x7FF << 52
@@ -54,9 +59,6 @@ class Lattice(NamedTuple):
     on: int  # mask: parts are added
     on_negative: int  # mask: it is the other way round for negative numbers
     on_odd: int  # for odd significands
-    added: int  # the part itself, where bits dropped are `dropped`
-    added_odd: int  # and what it is more for odd significands
-    added_negative: int  # for negative numbers
     tiny_positive: int  # a magnitude below it is tiny
     tiny_negative: int
     unbounded: int  # bits that are dropped just below the smallest normal number where exponents have no end
@@ -72,12 +74,39 @@ class Lattice(NamedTuple):
     nan: int
     nan_flags: int
     nan_signals: int  # raised by every NaN operand
-    odd_zeros: int  # mask: zeros are no ordinary numbers, as one of them becomes the other
     jam: int  # mask: random bits take up whatever is not exact, where they are all ones, and nothing otherwise
-    short: int  # 2: what is in range has a shorter way; 1: if it is normal or zero, too; 0: nothing
+    # For sums, in bits of the float that is summed:
+    top: int  # blocks with a larger magnitude go the plain way
+    least: int  # and with a smaller one, zeros aside; in bits of operands
+    normal: int  # the smallest normal number
+    scale: int  # C over the power of two; negative where one less in the bits of the sum is a step up
+    half: int  # half a step over the same, of the sign of `scale`
+    sure_positive: int  # a magnitude below it is tiny, whatever is drawn
+    sure_negative: int
 
 
 COUNT = len(Lattice._fields)
+
+
+class Turn(NamedTuple):
+    """How the sum of a mode differs from nearest even."""
+
+    magnitudes: bool  # |x| is rounded instead of x
+    step: int = 0  # the side to which the result goes one step where it lies on the other side of x
+    ties: bool = False  # where x lies halfway instead
+    odd: bool = False  # then, if it is even and not x, one up
+
+
+TURNS = {
+    Rounding.NEAREST_EVEN: Turn(False),
+    Rounding.NEAREST_AWAY: Turn(True, 1, ties=True),
+    Rounding.TOWARD_ZERO: Turn(True, -1),
+    Rounding.TOWARD_POSITIVE: Turn(False, 1),
+    Rounding.TOWARD_NEGATIVE: Turn(False, -1),
+    Rounding.TO_ODD: Turn(True, -1, odd=True),
+    Rounding.NEAREST_ZERO: Turn(True, -1, ties=True),
+    Rounding.NEAREST_UP: Turn(False, 1, ties=True),
+}
 
 
 @kernel
@@ -210,113 +239,136 @@ def left_open(code, half_word, lattice):
     return near | in_sliver(magnitude, lattice)
 
 
-@kernel
-def aligned_bits(magnitude, lattice):
-    """(bits, what is too much in them): below the smallest normal number, the sum with that number, rounded to odd.
-
-    So all have their last kept bit at the same place. Bits, not values, are compared: a host may flush subnormals.
-    """
-    excess = lattice.smallest_normal if magnitude < lattice.smallest_normal else 0
-    total = bits_float(magnitude, 0.0) + bits_float(excess, 0.0)
-    back = float_bits(total - bits_float(excess, 0.0))
-    return (float_bits(total) - (1 if back > magnitude else 0)) | (1 if back != magnitude else 0), excess
-
-
-@kernel
-def without(found, excess):
-    """The bits of a number that is so much less."""
-    return float_bits(bits_float(found, 0.0) - bits_float(excess, 0.0))
-
-
-@kernel
-def short_rounded(found, code, rest, lattice):
-    """Bits whose last kept bit is where `dropped` says, rounded; `code` has the sign."""
-    odd = (found << (63 - lattice.dropped)) >> 63
-    return (found + lattice.added + (odd & lattice.added_odd) + ((code >> 63) & lattice.added_negative)) & ~rest
-
-
-@kernel
-def short_selected(code, rest, lattice):
-    """(bits, whether they differ from x's, whether x is tiny) for x in range."""
-    magnitude = code & MAGNITUDE
-    found, excess = aligned_bits(magnitude, lattice)
-    found = without(short_rounded(found, code, rest, lattice), excess)
-    tiny = magnitude < (lattice.tiny_negative if code < 0 else lattice.tiny_positive)
-    return found | signed(code, found, lattice), found ^ magnitude, tiny
-
-
-@kernel
-def short_drawn(code, half_word, rest, lattice):
-    """(bits, whether they differ from x's, whether x is tiny, whether 16 random bits leave anything open) for x in range."""
-    magnitude = code & MAGNITUDE
-    found, excess = aligned_bits(magnitude, lattice)
-    taken = half_word << (lattice.dropped - DRAWN)
-    found += taken | (-(half_word & 1) & lattice.jam & rest)
-    hangs = ((found >> (lattice.dropped - DRAWN)) & 0xFFFF == 0xFFFF) & (lattice.jam == 0)
-    found = without(found & ~rest, excess)
-    tiny = magnitude < lattice.smallest_normal
-    return found | signed(code, found, lattice), found ^ magnitude, tiny, hangs | in_sliver(magnitude, lattice)
-
-
 def accesses(single, narrow):
     """What makes bits of float64 of an operand, and a result of such; float32 go by their bits, as int32."""
     return from_single if single else float_bits, to_single if narrow else double
 
 
+@kernel
+def itself(x):
+    """What is given."""
+    return x
+
+
+@kernel
+def single_number(code):
+    """The float32 of some bits."""
+    return bits_float(code, np.float32(0.0))
+
+
+@kernel
+def widened(code):
+    """The same as float64, on a host that flushes nothing."""
+    return np.float64(single_number(code))
+
+
+@kernel
+def narrowed(code):
+    """The bits of the float32 that a float64 of some bits is, on such a host."""
+    return float_bits(np.float32(double(code)))
+
+
+@kernel
+def flushing(lattice):
+    """Whether the host takes subnormals for zeros, or gives zeros for them. The compiler does not know the number that is halved."""
+    return double(3 | lattice.zero_sign) * 0.5 == 0.0
+
+
 @cache
 def looking(single):
-    """A part of loops that looks at numbers before they are rounded."""
-    load, _ = accesses(single, single)
+    """A part of loops that looks at operands before they are rounded."""
+    bits, mask = (itself, SINGLE_MAGNITUDE) if single else (float_bits, MAGNITUDE)
 
     @kernel
-    def looked_at(x, lattice):
-        """(whether all numbers have a shorter way, whether they are zero or normal in the format)."""
-        beyond, small = 0, 0
+    def any_below(x, least):
+        """Whether one of them is smaller, zeros aside."""
+        small = cut(0, bits(x[0]))
         for i in range(x.size):
-            magnitude = load(x[i]) & MAGNITUDE
-            beyond |= lattice.largest - magnitude
-            small |= magnitude - lattice.smallest_normal if magnitude != 0 else lattice.odd_zeros
-        ordinary = (beyond | small) >= 0
-        return (beyond >= 0) & (ordinary | (lattice.short > 1)), ordinary
+            code = bits(x[i])
+            magnitude = cut(code & mask, code)
+            small = cut(small | (cut(magnitude - least, code) & ~cut(magnitude - 1, code)), code)
+        return small < 0
 
-    return jit.referable(looked_at, single)
+    return jit.referable(any_below, single)
 
 
 @cache
-def rounding_values(single, narrow, each):
-    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`; `out` may be x.
+def unsigning(narrow):
+    """A part of loops that takes the sign of zeros."""
+    bits, put = (itself, itself) if narrow else (float_bits, double)
+    sign = ~SINGLE_MAGNITUDE if narrow else ~MAGNITUDE
 
-    Of blocks whose numbers are all zero, or normal and in range, the same bits are dropped throughout, and nothing but inexact happens.
+    @kernel
+    def unsigned(x):
+        for i in range(x.size):
+            code = bits(x[i])
+            x[i] = put(cut(0 if code == sign else code, code))
+
+    return jit.referable(unsigned, narrow)
+
+
+@cache
+def rounding_values(single, narrow, each, mode):
+    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`, which asks for no mode; `out` may be x.
+
+    Numbers out of range stay as they are in the first turn. In the second others are numbers of the format, and raise nothing.
     """
     load, store = accesses(single, narrow)
-    looked_at = looking(single)
+    any_below, unsigned = looking(single), unsigning(narrow)
+    magnitudes, step, ties, odd = TURNS[Rounding.NEAREST_EVEN if each else mode]
+    sided = step != 0 and not magnitudes
+    like = np.float32(0.0) if narrow else 0.0
+    number = itself if not single else single_number if narrow else widened
+    put = itself if narrow else double
+    mask, infinite, sign = (
+        (SINGLE_MAGNITUDE, SINGLE_INFINITE, ~SINGLE_MAGNITUDE) if narrow else (MAGNITUDE, INFINITE, ~MAGNITUDE)
+    )
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        rest = (1 << known.dropped) - 1
-        short = known.short != 0
+        nothing = float_bits(like)
+        top, positive, negative = (
+            cut(known.top, nothing),
+            cut(known.sure_positive, nothing),
+            cut(known.sure_negative, nothing),
+        )
+        normal, scale, half = bits_float(known.normal, like), bits_float(known.scale, like), bits_float(known.half, like)
+        plain = each or known.top < 0 or flushing(known)
         seen = 0
         for first in range(0, x.size, TOGETHER):
             operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
-            in_range, ordinary = looked_at(operands, known) if (short and not each) else (False, False)
-            if ordinary:
-                changed = 0
+            if not plain and (known.least == 0 or not any_below(operands, known.least)):
+                changed, changed_tiny, beyond = nothing, nothing, nothing
                 for i in range(operands.size):
-                    code = load(operands[i])
-                    found = short_rounded(code, code, rest, known)
-                    changed |= found ^ code
-                    results[i] = store(found)
-                seen |= INEXACT if changed != 0 else 0
-                continue
-            if in_range:
-                changed, changed_tiny = 0, 0
-                for i in range(operands.size):
-                    found, different, tiny = short_selected(load(operands[i]), rest, known)
-                    changed |= different
-                    changed_tiny |= different if tiny else 0
-                    results[i] = store(found)
+                    code = float_bits(number(operands[i]))
+                    magnitude = cut(code & mask, nothing)
+                    power = bits_float(code & infinite, like)
+                    power = power if power > normal else normal
+                    exact = bits_float(magnitude if magnitudes else code, like)
+                    total = exact + power * scale
+                    found = total - power * scale
+                    if step != 0:
+                        if ties:
+                            wrong = found - exact == power * half
+                        else:
+                            wrong = found < exact if step > 0 else found > exact
+                        total = bits_float(float_bits(total) - (1 if wrong else 0), like)
+                        if odd:
+                            total = bits_float(float_bits(total) | (1 if found != exact else 0), like)
+                        found = total - power * scale
+                    over = cut(top - magnitude, nothing)
+                    result = cut(code if over < 0 else float_bits(found) | (code & sign), nothing)
+                    results[i] = put(result)
+                    different = cut(result ^ code, nothing)
+                    tiny = magnitude < (negative if sided and code < 0 else positive)
+                    changed = cut(changed | different, nothing)
+                    changed_tiny = cut(changed_tiny | (different if tiny else 0), nothing)
+                    beyond = cut(beyond | over, nothing)
                 seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
-                continue
+                if known.zero_sign == 0:
+                    unsigned(results)
+                if beyond >= 0:
+                    continue
             for i in range(operands.size):
                 result, raised = selected(load(operands[i]), known)
                 results[i] = store(result)
@@ -330,20 +382,23 @@ def rounding_values(single, narrow, each):
 
 
 @cache
-def rounding_drawn_values(single, narrow, each):
+def rounding_drawn_values(single, narrow, each, mode):
     """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
-    of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them.
+    of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them: so may be numbers whose sum, which is rounded,
+    lies one off.
     """
 
     load, store = accesses(single, narrow)
-    looked_at = looking(single)
+    any_below, unsigned = looking(single), unsigning(narrow)
+    number, put = widened if single else itself, narrowed if narrow else double
+    jam = mode == Rounding.UP_OR_DOWN
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        rest = (1 << known.dropped) - 1
-        short = (known.short != 0) & (known.dropped > DRAWN)
+        normal, scale = double(known.normal), double(known.scale)
+        plain = each or known.top < 0 or flushing(known)
         half_words = jit.scratch(BLOCK, np.uint16)
         seen = 0
         for first in range(0, x.size, BLOCK):
@@ -353,24 +408,40 @@ def rounding_drawn_values(single, narrow, each):
             if known.jam != 0:
                 for i in range(operands.size):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
-            in_range, _ = looked_at(operands, known) if (short and not each) else (False, False)
-            hanging = 0
-            if in_range:
-                changed, changed_tiny = 0, 0
+            changed, changed_tiny, beyond, hanging = 0, 0, -1, 0
+            if not plain and (known.least == 0 or not any_below(operands, known.least)):
+                beyond = 0
                 for i in range(operands.size):
-                    found, different, tiny, hangs = short_drawn(load(operands[i]), np.int64(half_words[i]), rest, known)
-                    results[i] = store(found)
-                    different = 0 if hangs else different
+                    code, half_word = float_bits(number(operands[i])), np.int64(half_words[i])
+                    magnitude = code & MAGNITUDE
+                    power = double(code & INFINITE)
+                    power = power if power > normal else normal
+                    total = double(magnitude) + power * scale
+                    if jam:
+                        found = total - power * scale
+                        down = 1 if found > double(magnitude) else 0
+                        total = double(float_bits(total) - down + (half_word & 1 if found != double(magnitude) else 0))
+                    else:
+                        moved = float_bits(total) + half_word
+                        hanging |= 1 if (moved + 1) & 0xFFFE == 0 else 0
+                        total = double(moved & ~0xFFFF)
+                    result = float_bits(total - power * scale) | (code & ~MAGNITUDE)
+                    results[i] = put(result)
+                    different = result ^ code
                     changed |= different
-                    changed_tiny |= different if tiny else 0
-                    hanging |= 1 if hangs else 0
+                    changed_tiny |= different if magnitude < known.sure_positive else 0
+                    hanging |= 1 if in_sliver(magnitude, known) else 0
+                    beyond |= known.top - magnitude
+                if known.zero_sign == 0:
+                    unsigned(results)
+            if beyond >= 0:
                 seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
             else:
                 for i in range(operands.size):
                     half_word = np.int64(half_words[i])
-                    found, raised = drawn(load(operands[i]), half_word, DRAWN, known)
+                    result, raised = drawn(load(operands[i]), half_word, DRAWN, known)
                     hangs = (width > DRAWN) & left_open(load(operands[i]), half_word, known)
-                    results[i] = store(found)
+                    results[i] = store(result)
                     if each:
                         flags[first + i] = raised
                     else:
@@ -382,8 +453,8 @@ def rounding_drawn_values(single, narrow, each):
                 if left_open(load(operands[i]), np.int64(half_words[i]), known):
                     position = np.uint64(start + first + i)
                     random = given[i] if given.size else bits_at(position, key, stream, width)
-                    found, raised = drawn(load(operands[i]), np.int64(random), width, known)
-                    results[i] = store(found)
+                    result, raised = drawn(load(operands[i]), np.int64(random), width, known)
+                    results[i] = store(result)
                     if each:
                         flags[first + i] = raised
                     else:
