@@ -10,9 +10,8 @@ on into the exponent. Below the smallest number s is more than the significand h
 `drawn` and `assemble`; it goes as far as the float does, p = 53 and float64's exponents. Results of formats that are unsigned, or have no zero,
 are left to those.
 
-Numbers in range are rounded by sums. A multiple C of the power of two in x, or of the smallest normal number if that is more, is so large that the
-last bit of x + C counts steps of the format: the sum is x rounded to nearest even, normal or not, and one less in its bits is one step back. Other
-modes go back where the result lies on the wrong side of x; random bits are added to a sum that has 16 bits below the steps.
+Numbers in range are counted in steps instead: times powers of two, one that belongs to the exponent of x, or to emin if that is more, x is
+n and a fraction, normal or not, and the processor rounds it to an integer. Nothing there is inexact on a host that has subnormals.
 
 All is held, code and flag, against the plain ways by tests.
 """
@@ -23,7 +22,7 @@ from typing import NamedTuple
 import numpy as np
 
 from . import jit
-from .jit import bits_float, cut, fixed_tuple, float_bits, kernel
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, row, stand_alone
 from .prng import TILE, bits_at, top_bits
 from .spec import INEXACT, INVALID, UNDERFLOW, Rounding
 
@@ -33,11 +32,14 @@ TINY = UNDERFLOW | INEXACT
 SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_HIDDEN = (1 << 31) - 1, 0xFF << 23, 1 << 23
 SINGLE_REBIAS, SHIFTED = 896 << 52, 1075 << 52
 """What the exponent field of a float32 has less than a float64's; the field of 2^52, below which an integer is a fraction."""
+ONES, SINGLE_ONES = 2046 << 52, 254 << 23
+"""1.0 and 1.0, as integers: less the bits of a power of two, those of its inverse."""
 FARTHEST = 62
 """2^62 is more than twice a significand: for what does not count random bits, s is no more."""
-BLOCK = 2 * TILE
-TOGETHER = 128
-"""Numbers that are looked at, and rounded in the same way: few enough that often none of them is strange."""
+BLOCK = 4 * TILE
+"""Numbers that are rounded in the same way: few enough that often all are in range."""
+BEYOND = 1 << 8
+"""Beside flags: not all are."""
 DRAWN = 16
 """Random bits drawn at first."""
 
@@ -75,38 +77,16 @@ class Lattice(NamedTuple):
     nan_flags: int
     nan_signals: int  # raised by every NaN operand
     jam: int  # mask: random bits take up whatever is not exact, where they are all ones, and nothing otherwise
-    # For sums, in bits of the float that is summed:
+    # For those that are counted in steps, in bits of the float that is multiplied:
     top: int  # blocks with a larger magnitude go the plain way
     least: int  # and with a smaller one, zeros aside; in bits of operands
     normal: int  # the smallest normal number
-    scale: int  # C over the power of two; negative where one less in the bits of the sum is a step up
-    half: int  # half a step over the same, of the sign of `scale`
+    steps: int  # from a power of two to the next
     sure_positive: int  # a magnitude below it is tiny, whatever is drawn
     sure_negative: int
 
 
 COUNT = len(Lattice._fields)
-
-
-class Turn(NamedTuple):
-    """How the sum of a mode differs from nearest even."""
-
-    magnitudes: bool  # |x| is rounded instead of x
-    step: int = 0  # the side to which the result goes one step where it lies on the other side of x
-    ties: bool = False  # where x lies halfway instead
-    odd: bool = False  # then, if it is even and not x, one up
-
-
-TURNS = {
-    Rounding.NEAREST_EVEN: Turn(False),
-    Rounding.NEAREST_AWAY: Turn(True, 1, ties=True),
-    Rounding.TOWARD_ZERO: Turn(True, -1),
-    Rounding.TOWARD_POSITIVE: Turn(False, 1),
-    Rounding.TOWARD_NEGATIVE: Turn(False, -1),
-    Rounding.TO_ODD: Turn(True, -1, odd=True),
-    Rounding.NEAREST_ZERO: Turn(True, -1, ties=True),
-    Rounding.NEAREST_UP: Turn(False, 1, ties=True),
-}
 
 
 @kernel
@@ -279,9 +259,10 @@ def looking(single):
     """A part of loops that looks at operands before they are rounded."""
     bits, mask = (itself, SINGLE_MAGNITUDE) if single else (float_bits, MAGNITUDE)
 
-    @kernel
+    @row
     def any_below(x, least):
         """Whether one of them is smaller, zeros aside."""
+        stand_alone()
         small = cut(0, bits(x[0]))
         for i in range(x.size):
             code = bits(x[i])
@@ -293,13 +274,36 @@ def looking(single):
 
 
 @cache
+def plain(single, narrow, each):
+    """A part of loops that rounds whatever there is."""
+    load, store = accesses(single, narrow)
+
+    @row
+    def plain_row(x, out, flags, lattice):
+        stand_alone()
+        known = Lattice(*fixed_tuple(lattice, COUNT))
+        seen = 0
+        for i in range(x.size):
+            result, raised = selected(load(x[i]), known)
+            out[i] = store(result)
+            if each:
+                flags[i] = raised
+            else:
+                seen |= raised
+        return seen
+
+    return jit.referable(plain_row, single, narrow, each)
+
+
+@cache
 def unsigning(narrow):
     """A part of loops that takes the sign of zeros."""
     bits, put = (itself, itself) if narrow else (float_bits, double)
     sign = ~SINGLE_MAGNITUDE if narrow else ~MAGNITUDE
 
-    @kernel
+    @row
     def unsigned(x):
+        stand_alone()
         for i in range(x.size):
             code = bits(x[i])
             x[i] = put(cut(0 if code == sign else code, code))
@@ -307,98 +311,133 @@ def unsigning(narrow):
     return jit.referable(unsigned, narrow)
 
 
-@cache
-def rounding_values(single, narrow, each, mode):
-    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`, which asks for no mode; `out` may be x.
+@kernel
+def ties_away(x):
+    """The nearest integer, halves away from zero. The number below one half is added: with one half, that number itself would be 1."""
+    below = bits_float(float_bits(cut(0.5, x)) - 1, x)
+    return np.trunc(x + np.copysign(below, x))
 
-    Numbers out of range stay as they are in the first turn. In the second others are numbers of the format, and raise nothing.
+
+@kernel
+def ties_up(x):
+    """The nearest integer, halves up; zeros keep their sign."""
+    nearest = np.rint(x)
+    return nearest + cut(1.0, x) if x - nearest == cut(0.5, x) else nearest
+
+
+@kernel
+def ties_down(x):
+    """The nearest integer, halves down."""
+    nearest = np.rint(x)
+    return nearest - cut(1.0, x) if nearest - x == cut(0.5, x) else nearest
+
+
+@kernel
+def odd(x):
+    """An integer, or the odd one beside a positive number that is none."""
+    whole = np.floor(x)
+    return whole if whole == x else np.floor(x * cut(0.5, x)) * cut(2.0, x) + cut(1.0, x)
+
+
+INTEGERS = {
+    Rounding.NEAREST_EVEN: (np.rint, False),
+    Rounding.NEAREST_AWAY: (ties_away, False),
+    Rounding.TOWARD_ZERO: (np.trunc, False),
+    Rounding.TOWARD_POSITIVE: (np.ceil, False),
+    Rounding.TOWARD_NEGATIVE: (np.floor, False),
+    Rounding.TO_ODD: (odd, True),
+    Rounding.NEAREST_ZERO: (ties_down, True),
+    Rounding.NEAREST_UP: (ties_up, False),
+}
+"""What rounds to an integer in each mode that draws nothing, and whether it rounds |x|; else it keeps the sign, of zeros too."""
+
+
+@cache
+def stepping(single, narrow, mode):
+    """A part of loops that counts in steps. What is out of range stays as it is, and is told of."""
+    unsigned = unsigning(narrow)
+    integer, magnitudes = INTEGERS[mode]
+    sided = mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_UP)
+    number, put, like = itself if not single else single_number if narrow else widened, double, 0.0
+    mask, infinite, sign, ones = MAGNITUDE, INFINITE, ~MAGNITUDE, ONES
+    if narrow:
+        put, like = itself, np.float32(0.0)
+        mask, infinite, sign, ones = SINGLE_MAGNITUDE, SINGLE_INFINITE, ~SINGLE_MAGNITUDE, SINGLE_ONES
+
+    @row
+    def step_row(x, out, lattice):
+        stand_alone()
+        known = Lattice(*fixed_tuple(lattice, COUNT))
+        none = float_bits(like)
+        top, positive, negative = cut(known.top, none), cut(known.sure_positive, none), cut(known.sure_negative, none)
+        normal, steps = bits_float(known.normal, like), bits_float(known.steps, like)
+        step = cut(1.0, like) / steps
+        changed, changed_tiny, beyond = none, none, none
+        for i in range(x.size):
+            code = float_bits(number(x[i]))
+            magnitude = cut(code & mask, none)
+            power = bits_float(code & infinite, like)
+            power = power if power > normal else normal
+            inverse = bits_float(ones - float_bits(power), like)
+            found = float_bits(integer(bits_float(magnitude if magnitudes else code, like) * inverse * steps) * (power * step))
+            over = cut(top - magnitude, none)
+            result = cut(code if over < 0 else found | (code & sign if magnitudes else 0), none)
+            out[i] = put(result)
+            different = cut(result ^ code, none)
+            tiny = magnitude < (negative if sided and code < 0 else positive)
+            changed = cut(changed | different, none)
+            changed_tiny = cut(changed_tiny | (different if tiny else 0), none)
+            beyond = cut(beyond | over, none)
+        if known.zero_sign == 0:
+            unsigned(out)
+        return (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0) | (BEYOND if beyond < 0 else 0)
+
+    return jit.referable(step_row, single, narrow, mode)
+
+
+@cache
+def rounding_values(single, narrow, mode):
+    """loop(x, out, flags, lattice) -> flags OR-ed together; 0 without a mode, where `flags` gets those of each number. `out` may be x.
+
+    The plain way may find numbers that are rounded already: they stay, and raise nothing.
     """
-    load, store = accesses(single, narrow)
-    any_below, unsigned = looking(single), unsigning(narrow)
-    magnitudes, step, ties, odd = TURNS[Rounding.NEAREST_EVEN if each else mode]
-    sided = step != 0 and not magnitudes
-    like = np.float32(0.0) if narrow else 0.0
-    number = itself if not single else single_number if narrow else widened
-    put = itself if narrow else double
-    mask, infinite, sign = (
-        (SINGLE_MAGNITUDE, SINGLE_INFINITE, ~SINGLE_MAGNITUDE) if narrow else (MAGNITUDE, INFINITE, ~MAGNITUDE)
-    )
+    each = mode is None
+    any_below, plain_row = looking(single), plain(single, narrow, each)
+    step_row = stepping(single, narrow, Rounding.NEAREST_EVEN if each else mode)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        nothing = float_bits(like)
-        top, positive, negative = (
-            cut(known.top, nothing),
-            cut(known.sure_positive, nothing),
-            cut(known.sure_negative, nothing),
-        )
-        normal, scale, half = bits_float(known.normal, like), bits_float(known.scale, like), bits_float(known.half, like)
-        plain = each or known.top < 0 or flushing(known)
+        counted = not each and known.top >= 0 and not flushing(known)
         seen = 0
-        for first in range(0, x.size, TOGETHER):
-            operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
-            if not plain and (known.least == 0 or not any_below(operands, known.least)):
-                changed, changed_tiny, beyond = nothing, nothing, nothing
-                for i in range(operands.size):
-                    code = float_bits(number(operands[i]))
-                    magnitude = cut(code & mask, nothing)
-                    power = bits_float(code & infinite, like)
-                    power = power if power > normal else normal
-                    exact = bits_float(magnitude if magnitudes else code, like)
-                    total = exact + power * scale
-                    found = total - power * scale
-                    if step != 0:
-                        if ties:
-                            wrong = found - exact == power * half
-                        else:
-                            wrong = found < exact if step > 0 else found > exact
-                        total = bits_float(float_bits(total) - (1 if wrong else 0), like)
-                        if odd:
-                            total = bits_float(float_bits(total) | (1 if found != exact else 0), like)
-                        found = total - power * scale
-                    over = cut(top - magnitude, nothing)
-                    result = cut(code if over < 0 else float_bits(found) | (code & sign), nothing)
-                    results[i] = put(result)
-                    different = cut(result ^ code, nothing)
-                    tiny = magnitude < (negative if sided and code < 0 else positive)
-                    changed = cut(changed | different, nothing)
-                    changed_tiny = cut(changed_tiny | (different if tiny else 0), nothing)
-                    beyond = cut(beyond | over, nothing)
-                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
-                if known.zero_sign == 0:
-                    unsigned(results)
-                if beyond >= 0:
-                    continue
-            for i in range(operands.size):
-                result, raised = selected(load(operands[i]), known)
-                results[i] = store(result)
-                if each:
-                    flags[first + i] = raised
-                else:
-                    seen |= raised
-        return seen
+        for first in range(0, x.size, BLOCK):
+            operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
+            raised = BEYOND
+            if counted and (known.least == 0 or not any_below(operands, known.least)):
+                raised = step_row(operands, results, lattice)
+            if raised >= BEYOND:
+                raised |= plain_row(operands, results, flags[first : first + BLOCK], lattice)
+            seen |= raised
+        return seen & ~BEYOND
 
     return jit.compiled(rounding_values_loop)
 
 
 @cache
-def rounding_drawn_values(single, narrow, each, mode):
+def rounding_drawn_values(single, narrow, each):
     """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
-    of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them: so may be numbers whose sum, which is rounded,
-    lies one off.
+    of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them.
     """
 
     load, store = accesses(single, narrow)
     any_below, unsigned = looking(single), unsigning(narrow)
     number, put = widened if single else itself, narrowed if narrow else double
-    jam = mode == Rounding.UP_OR_DOWN
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        normal, scale = double(known.normal), double(known.scale)
-        plain = each or known.top < 0 or flushing(known)
+        normal, steps = double(known.normal), double(known.steps)
+        counted = not each and known.top >= 0 and not flushing(known)
         half_words = jit.scratch(BLOCK, np.uint16)
         seen = 0
         for first in range(0, x.size, BLOCK):
@@ -409,28 +448,26 @@ def rounding_drawn_values(single, narrow, each, mode):
                 for i in range(operands.size):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
             changed, changed_tiny, beyond, hanging = 0, 0, -1, 0
-            if not plain and (known.least == 0 or not any_below(operands, known.least)):
+            if counted and (known.least == 0 or not any_below(operands, known.least)):
                 beyond = 0
                 for i in range(operands.size):
-                    code, half_word = float_bits(number(operands[i])), np.int64(half_words[i])
+                    code = float_bits(number(operands[i]))
                     magnitude = code & MAGNITUDE
                     power = double(code & INFINITE)
                     power = power if power > normal else normal
-                    total = double(magnitude) + power * scale
-                    if jam:
-                        found = total - power * scale
-                        down = 1 if found > double(magnitude) else 0
-                        total = double(float_bits(total) - down + (half_word & 1 if found != double(magnitude) else 0))
-                    else:
-                        moved = float_bits(total) + half_word
-                        hanging |= 1 if (moved + 1) & 0xFFFE == 0 else 0
-                        total = double(moved & ~0xFFFF)
-                    result = float_bits(total - power * scale) | (code & ~MAGNITUDE)
+                    exact = double(magnitude) * double(ONES - float_bits(power)) * steps
+                    whole = np.floor(exact)
+                    taken = np.floor((exact - whole) * 65536.0)
+                    taken = (1.0 if whole != exact else 0.0) if known.jam != 0 else taken
+                    taken += np.float64(half_words[i])
+                    found = (whole + (1.0 if taken >= 65536.0 else 0.0)) * (power * (1.0 / steps))
+                    result = float_bits(found) | (code & ~MAGNITUDE)
                     results[i] = put(result)
                     different = result ^ code
+                    hangs = (taken == 65535.0) & (known.jam == 0)
                     changed |= different
                     changed_tiny |= different if magnitude < known.sure_positive else 0
-                    hanging |= 1 if in_sliver(magnitude, known) else 0
+                    hanging |= 1 if hangs | in_sliver(magnitude, known) else 0
                     beyond |= known.top - magnitude
                 if known.zero_sign == 0:
                     unsigned(results)

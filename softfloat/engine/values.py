@@ -80,26 +80,22 @@ def _single_bits(code: int) -> int:
     return min(-(-(code - (896 << HIDDEN_BIT)) >> 29), 0xFF << 23)
 
 
-def _sums(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple[int, int]) -> dict[str, int]:
-    """What the loops know of sums; `least` and `tiny` are bits of float64."""
-    mode, draws = rule.rounding, rule.rounding.draws
-    narrow = single and numbers.fits_single and not draws
-    p, bias, kind = (24, 127, np.float32) if narrow else (53, 1023, np.float64)
-    turn = 1.0 if draws else -1.5 if values().TURNS[mode].step > 0 else 1.5
-    dropped, below = p - numbers.p, values().DRAWN if mode is Rounding.STOCHASTIC else 0
+def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple[int, int]) -> dict[str, int]:
+    """What the loops know of steps; `least` and `tiny` are bits of float64."""
+    narrow = single and numbers.fits_single and not rule.rounding.draws
+    kind, codes, least_exponent = (np.float32, np.int32, -126) if narrow else (np.float64, np.int64, -1022)
+    if numbers.emin > 0:  # smaller numbers would be subnormal, counted in steps
+        least = max(least, _bits(math.ldexp(1.0, numbers.emin + least_exponent)))
 
-    def found(x: float) -> int:
-        return int(kind(x).view(np.int32 if narrow else np.int64))
+    def code(x: float) -> int:
+        return int(kind(x).view(codes))
 
-    least_sum = (1 if draws else 2) + below
-    serves = numbers.emin > -bias and (dropped >= least_sum or (dropped == 0 and not draws))
-    most = ((2 * bias - dropped) << p - 1) - 1
+    serves = numbers.emin >= least_exponent
     return {
-        "top": min(found(numbers.largest), most) if serves else -1,
+        "top": min(code(numbers.largest), code(math.ldexp(1.0, 1 - least_exponent)) - 1) if serves else -1,
         "least": _single_bits(least) if single and least else least,
-        "normal": found(math.ldexp(1.0, numbers.emin)) if serves else 0,
-        "scale": found(math.ldexp(turn, dropped - below) if dropped else 0.0) if serves else 0,
-        "half": found(math.copysign(math.ldexp(1.0, -numbers.p) if dropped else math.inf, turn)) if serves else 0,
+        "normal": code(math.ldexp(1.0, numbers.emin)) if serves else 0,
+        "steps": code(math.ldexp(1.0, numbers.p - 1)),
         "sure_positive": _single_bits(tiny[0]) if narrow else tiny[0],
         "sure_negative": _single_bits(tiny[1]) if narrow else tiny[1],
     }
@@ -124,15 +120,9 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         return smallest_normal - int(values().part_of(rest, 1, negative, part))
 
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
-    whole = numbers.subnormals and dropped and not rule.ftz and not (single and numbers.p == CARRIER_P)
+    least = max(flush_below, 0 if numbers.subnormals and not rule.ftz else smallest_normal)
     sure = smallest_normal - (1 << unbounded)
-    sums = _sums(
-        numbers,
-        rule,
-        single,
-        max(flush_below, 0 if whole else smallest_normal),
-        (sure, sure) if rule.rounding.draws else (tiny(0), tiny(-1)),
-    )
+    steps = _steps(numbers, rule, single, least, (sure, sure) if rule.rounding.draws else (tiny(0), tiny(-1)))
     return np.array(
         values().Lattice(
             **vars(part),
@@ -159,7 +149,7 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             nan_flags=target.nan_flags,
             nan_signals=target.any_nan_signals,
             jam=-1 if rule.rounding is Rounding.UP_OR_DOWN else 0,
-            **sums,
+            **steps,
         ),
         np.int64,
     )
@@ -208,11 +198,13 @@ def _loop(
     numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
 ) -> tuple[Callable[..., int], Codes]:
     """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
-    make = values().rounding_values if drawn is None else values().rounding_drawn_values
-    random = () if drawn is None else (drawn.width, bool(drawn.handed.size))
-    return spared(make(single, narrow, each, None if each else settings.rounding)).run, lattice(
-        numbers, rule_for(settings, numbers.kind, True, *random), single
-    )
+    if drawn is None:
+        random: tuple[Any, ...] = ()
+        loop = values().rounding_values(single, narrow, None if each else settings.rounding)
+    else:
+        random = (drawn.width, bool(drawn.handed.size))
+        loop = values().rounding_drawn_values(single, narrow, each)
+    return spared(loop).run, lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
 
 
 def rounded_values(
