@@ -36,10 +36,10 @@ ONES, SINGLE_ONES = 2046 << 52, 254 << 23
 """1.0 and 1.0, as integers: less the bits of a power of two, those of its inverse."""
 FARTHEST = 62
 """2^62 is more than twice a significand: for what does not count random bits, s is no more."""
-BLOCK = 4 * TILE
-"""Numbers that are rounded in the same way: few enough that often all are in range."""
-BEYOND = 1 << 8
-"""Beside flags: not all are."""
+BLOCK, TOGETHER = 2 * TILE, 4 * TILE
+"""Numbers that are rounded in the same way, with random bits and without: few enough that often all are in range."""
+BEYOND, HANGING = 1 << 8, 1 << 9
+"""Beside flags: not all are; random bits leave something open."""
 DRAWN = 16
 """Random bits drawn at first."""
 
@@ -273,44 +273,6 @@ def looking(single):
     return jit.referable(any_below, single)
 
 
-@cache
-def plain(single, narrow, each):
-    """A part of loops that rounds whatever there is."""
-    load, store = accesses(single, narrow)
-
-    @row
-    def plain_row(x, out, flags, lattice):
-        stand_alone()
-        known = Lattice(*fixed_tuple(lattice, COUNT))
-        seen = 0
-        for i in range(x.size):
-            result, raised = selected(load(x[i]), known)
-            out[i] = store(result)
-            if each:
-                flags[i] = raised
-            else:
-                seen |= raised
-        return seen
-
-    return jit.referable(plain_row, single, narrow, each)
-
-
-@cache
-def unsigning(narrow):
-    """A part of loops that takes the sign of zeros."""
-    bits, put = (itself, itself) if narrow else (float_bits, double)
-    sign = ~SINGLE_MAGNITUDE if narrow else ~MAGNITUDE
-
-    @row
-    def unsigned(x):
-        stand_alone()
-        for i in range(x.size):
-            code = bits(x[i])
-            x[i] = put(cut(0 if code == sign else code, code))
-
-    return jit.referable(unsigned, narrow)
-
-
 @kernel
 def ties_away(x):
     """The nearest integer, halves away from zero. The number below one half is added: with one half, that number itself would be 1."""
@@ -333,7 +295,7 @@ def ties_down(x):
 
 
 @kernel
-def odd(x):
+def to_odd(x):
     """An integer, or the odd one beside a positive number that is none."""
     whole = np.floor(x)
     return whole if whole == x else np.floor(x * cut(0.5, x)) * cut(2.0, x) + cut(1.0, x)
@@ -345,7 +307,7 @@ INTEGERS = {
     Rounding.TOWARD_ZERO: (np.trunc, False),
     Rounding.TOWARD_POSITIVE: (np.ceil, False),
     Rounding.TOWARD_NEGATIVE: (np.floor, False),
-    Rounding.TO_ODD: (odd, True),
+    Rounding.TO_ODD: (to_odd, True),
     Rounding.NEAREST_ZERO: (ties_down, True),
     Rounding.NEAREST_UP: (ties_up, False),
 }
@@ -353,16 +315,14 @@ INTEGERS = {
 
 
 @cache
-def stepping(single, narrow, mode):
-    """A part of loops that counts in steps. What is out of range stays as it is, and is told of."""
-    unsigned = unsigning(narrow)
+def stepping(single, narrow, unsigned, mode):
+    """A part of loops that counts in steps; zeros are `unsigned` or not. What is out of range stays as it is, and is told of."""
     integer, magnitudes = INTEGERS[mode]
     sided = mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_UP)
     number, put, like = itself if not single else single_number if narrow else widened, double, 0.0
-    mask, infinite, sign, ones = MAGNITUDE, INFINITE, ~MAGNITUDE, ONES
+    mask, infinite, ones = MAGNITUDE, INFINITE, ONES
     if narrow:
-        put, like = itself, np.float32(0.0)
-        mask, infinite, sign, ones = SINGLE_MAGNITUDE, SINGLE_INFINITE, ~SINGLE_MAGNITUDE, SINGLE_ONES
+        put, like, mask, infinite, ones = itself, np.float32(0.0), SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_ONES
 
     @row
     def step_row(x, out, lattice):
@@ -379,51 +339,99 @@ def stepping(single, narrow, mode):
             power = bits_float(code & infinite, like)
             power = power if power > normal else normal
             inverse = bits_float(ones - float_bits(power), like)
-            found = float_bits(integer(bits_float(magnitude if magnitudes else code, like) * inverse * steps) * (power * step))
+            found = integer(bits_float(magnitude if magnitudes else code, like) * inverse * steps) * (power * step)
+            if magnitudes:
+                found = np.copysign(found, bits_float(code, like))
+            if unsigned:
+                found += like
             over = cut(top - magnitude, none)
-            result = cut(code if over < 0 else found | (code & sign if magnitudes else 0), none)
+            result = cut(code if over < 0 else float_bits(found), none)
             out[i] = put(result)
             different = cut(result ^ code, none)
             tiny = magnitude < (negative if sided and code < 0 else positive)
             changed = cut(changed | different, none)
             changed_tiny = cut(changed_tiny | (different if tiny else 0), none)
             beyond = cut(beyond | over, none)
-        if known.zero_sign == 0:
-            unsigned(out)
-        return (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0) | (BEYOND if beyond < 0 else 0)
+        raised = (INEXACT if changed & mask != 0 else 0) | (TINY if changed_tiny & mask != 0 else 0)
+        return raised | (BEYOND if beyond < 0 else 0)
 
-    return jit.referable(step_row, single, narrow, mode)
+    return jit.referable(step_row, single, narrow, unsigned, mode)
 
 
 @cache
-def rounding_values(single, narrow, mode):
+def rounding_values(single, narrow, unsigned, mode):
     """loop(x, out, flags, lattice) -> flags OR-ed together; 0 without a mode, where `flags` gets those of each number. `out` may be x.
 
     The plain way may find numbers that are rounded already: they stay, and raise nothing.
     """
-    each = mode is None
-    any_below, plain_row = looking(single), plain(single, narrow, each)
-    step_row = stepping(single, narrow, Rounding.NEAREST_EVEN if each else mode)
+    load, store = accesses(single, narrow)
+    each, any_below = mode is None, looking(single)
+    step_row = stepping(single, narrow, unsigned, Rounding.NEAREST_EVEN if each else mode)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         counted = not each and known.top >= 0 and not flushing(known)
         seen = 0
-        for first in range(0, x.size, BLOCK):
-            operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
-            raised = BEYOND
+        for first in range(0, x.size, TOGETHER):
+            operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
+            found = BEYOND
             if counted and (known.least == 0 or not any_below(operands, known.least)):
-                raised = step_row(operands, results, lattice)
-            if raised >= BEYOND:
-                raised |= plain_row(operands, results, flags[first : first + BLOCK], lattice)
-            seen |= raised
-        return seen & ~BEYOND
+                found = step_row(operands, results, lattice)
+            seen |= found & ~BEYOND
+            for i in range(operands.size if found >= BEYOND else 0):
+                result, raised = selected(load(operands[i]), known)
+                results[i] = store(result)
+                if each:
+                    flags[first + i] = raised
+                else:
+                    seen |= raised
+        return seen
 
     return jit.compiled(rounding_values_loop)
 
 
 @cache
-def rounding_drawn_values(single, narrow, each):
+def drawing(single, narrow, unsigned, jam):
+    """A part of loops that counts in steps and draws, one bit (`jam`) or 16. It tells of numbers out of range, and of what that leaves open."""
+    number, put = widened if single else itself, narrowed if narrow else double
+
+    @row
+    def drawn_row(x, out, half_words, lattice):
+        stand_alone()
+        known = Lattice(*fixed_tuple(lattice, COUNT))
+        normal, steps = double(known.normal), double(known.steps)
+        step = 1.0 / steps
+        changed, changed_tiny, beyond, hanging = 0, 0, 0, 0
+        for i in range(x.size):
+            code = float_bits(number(x[i]))
+            magnitude = code & MAGNITUDE
+            power = double(code & INFINITE)
+            power = power if power > normal else normal
+            exact = double(magnitude) * double(ONES - float_bits(power)) * steps
+            whole = np.floor(exact)
+            part = np.ceil(exact - whole) if jam else np.floor((exact - whole) * 65536.0)
+            taken = part + np.float64(half_words[i])
+            found = (whole + (1.0 if taken >= 65536.0 else 0.0)) * (power * step)
+            found = np.copysign(found, double(code))
+            if unsigned:
+                found += 0.0
+            result = float_bits(found)
+            out[i] = put(result)
+            different = result ^ code
+            changed |= different
+            tiny = magnitude < known.sure_positive
+            changed_tiny |= different if tiny else 0
+            unsure = (magnitude < known.smallest_normal) & (not tiny)
+            hanging |= 1 if ((taken == 65535.0) & (not jam)) | unsure else 0
+            beyond |= known.top - magnitude
+        raised = (INEXACT if changed & MAGNITUDE != 0 else 0) | (TINY if changed_tiny & MAGNITUDE != 0 else 0)
+        return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging != 0 else 0)
+
+    return jit.referable(drawn_row, single, narrow, unsigned, jam)
+
+
+@cache
+def rounding_drawn_values(single, narrow, unsigned, each, jam):
     """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
@@ -431,12 +439,10 @@ def rounding_drawn_values(single, narrow, each):
     """
 
     load, store = accesses(single, narrow)
-    any_below, unsigned = looking(single), unsigning(narrow)
-    number, put = widened if single else itself, narrowed if narrow else double
+    any_below, drawn_row = looking(single), drawing(single, narrow, unsigned, jam)
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        normal, steps = double(known.normal), double(known.steps)
         counted = not each and known.top >= 0 and not flushing(known)
         half_words = jit.scratch(BLOCK, np.uint16)
         seen = 0
@@ -444,35 +450,15 @@ def rounding_drawn_values(single, narrow, each):
             operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
             given = handed[first : first + BLOCK]
             top_bits(start + first, half_words, given, width, key, stream)
-            if known.jam != 0:
+            if jam:
                 for i in range(operands.size):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
-            changed, changed_tiny, beyond, hanging = 0, 0, -1, 0
+            found = BEYOND
             if counted and (known.least == 0 or not any_below(operands, known.least)):
-                beyond = 0
-                for i in range(operands.size):
-                    code = float_bits(number(operands[i]))
-                    magnitude = code & MAGNITUDE
-                    power = double(code & INFINITE)
-                    power = power if power > normal else normal
-                    exact = double(magnitude) * double(ONES - float_bits(power)) * steps
-                    whole = np.floor(exact)
-                    taken = np.floor((exact - whole) * 65536.0)
-                    taken = (1.0 if whole != exact else 0.0) if known.jam != 0 else taken
-                    taken += np.float64(half_words[i])
-                    found = (whole + (1.0 if taken >= 65536.0 else 0.0)) * (power * (1.0 / steps))
-                    result = float_bits(found) | (code & ~MAGNITUDE)
-                    results[i] = put(result)
-                    different = result ^ code
-                    hangs = (taken == 65535.0) & (known.jam == 0)
-                    changed |= different
-                    changed_tiny |= different if magnitude < known.sure_positive else 0
-                    hanging |= 1 if hangs | in_sliver(magnitude, known) else 0
-                    beyond |= known.top - magnitude
-                if known.zero_sign == 0:
-                    unsigned(results)
-            if beyond >= 0:
-                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
+                found = drawn_row(operands, results, half_words, lattice)
+            hanging = found & HANGING
+            if found & BEYOND == 0:
+                seen |= found & ~HANGING
             else:
                 for i in range(operands.size):
                     half_word = np.int64(half_words[i])

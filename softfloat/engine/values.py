@@ -198,12 +198,13 @@ def _loop(
     numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
 ) -> tuple[Callable[..., int], Codes]:
     """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
+    made = single, narrow, not numbers.kind.signed_zero
     if drawn is None:
         random: tuple[Any, ...] = ()
-        loop = values().rounding_values(single, narrow, None if each else settings.rounding)
+        loop = values().rounding_values(*made, None if each else settings.rounding)
     else:
         random = (drawn.width, bool(drawn.handed.size))
-        loop = values().rounding_drawn_values(single, narrow, each)
+        loop = values().rounding_drawn_values(*made, each, settings.rounding is Rounding.UP_OR_DOWN)
     return spared(loop).run, lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
 
 
