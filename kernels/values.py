@@ -315,8 +315,8 @@ INTEGERS = {
 
 
 @cache
-def stepping(single, narrow, unsigned, mode):
-    """A part of loops that counts in steps; zeros are `unsigned` or not. What is out of range stays as it is, and is told of."""
+def stepping(single, narrow, unsigned, gap, mode):
+    """A part of loops that counts in steps; zeros are `unsigned`, or a `gap` is beside them. What is out of range stays as it is, and is told of."""
     integer, magnitudes = INTEGERS[mode]
     sided = mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_UP)
     number, put, like = itself if not single else single_number if narrow else widened, double, 0.0
@@ -337,7 +337,8 @@ def stepping(single, narrow, unsigned, mode):
             code = float_bits(number(x[i]))
             magnitude = cut(code & mask, none)
             power = bits_float(code & infinite, like)
-            power = power if power > normal else normal
+            below = normal * steps if gap else normal
+            power = power if (power >= normal if gap else power > normal) else below
             inverse = bits_float(ones - float_bits(power), like)
             found = integer(bits_float(magnitude if magnitudes else code, like) * inverse * steps) * (power * step)
             if magnitudes:
@@ -355,18 +356,18 @@ def stepping(single, narrow, unsigned, mode):
         raised = (INEXACT if changed & mask != 0 else 0) | (TINY if changed_tiny & mask != 0 else 0)
         return raised | (BEYOND if beyond < 0 else 0)
 
-    return jit.referable(step_row, single, narrow, unsigned, mode)
+    return jit.referable(step_row, single, narrow, unsigned, gap, mode)
 
 
 @cache
-def rounding_values(single, narrow, unsigned, mode):
+def rounding_values(single, narrow, unsigned, gap, mode):
     """loop(x, out, flags, lattice) -> flags OR-ed together; 0 without a mode, where `flags` gets those of each number. `out` may be x.
 
     The plain way may find numbers that are rounded already: they stay, and raise nothing.
     """
     load, store = accesses(single, narrow)
     each, any_below = mode is None, looking(single)
-    step_row = stepping(single, narrow, unsigned, Rounding.NEAREST_EVEN if each else mode)
+    step_row = stepping(single, narrow, unsigned, gap, Rounding.NEAREST_EVEN if each else mode)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
@@ -391,7 +392,7 @@ def rounding_values(single, narrow, unsigned, mode):
 
 
 @cache
-def drawing(single, narrow, unsigned, jam):
+def drawing(single, narrow, unsigned, gap, jam):
     """A part of loops that counts in steps and draws, one bit (`jam`) or 16. It tells of numbers out of range, and of what that leaves open."""
     number, put = widened if single else itself, narrowed if narrow else double
 
@@ -406,7 +407,8 @@ def drawing(single, narrow, unsigned, jam):
             code = float_bits(number(x[i]))
             magnitude = code & MAGNITUDE
             power = double(code & INFINITE)
-            power = power if power > normal else normal
+            below = normal * steps if gap else normal
+            power = power if (power >= normal if gap else power > normal) else below
             exact = double(magnitude) * double(ONES - float_bits(power)) * steps
             whole = np.floor(exact)
             part = np.ceil(exact - whole) if jam else np.floor((exact - whole) * 65536.0)
@@ -427,11 +429,11 @@ def drawing(single, narrow, unsigned, jam):
         raised = (INEXACT if changed & MAGNITUDE != 0 else 0) | (TINY if changed_tiny & MAGNITUDE != 0 else 0)
         return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging != 0 else 0)
 
-    return jit.referable(drawn_row, single, narrow, unsigned, jam)
+    return jit.referable(drawn_row, single, narrow, unsigned, gap, jam)
 
 
 @cache
-def rounding_drawn_values(single, narrow, unsigned, each, jam):
+def rounding_drawn_values(single, narrow, unsigned, gap, each, jam):
     """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
@@ -439,7 +441,7 @@ def rounding_drawn_values(single, narrow, unsigned, each, jam):
     """
 
     load, store = accesses(single, narrow)
-    any_below, drawn_row = looking(single), drawing(single, narrow, unsigned, jam)
+    any_below, drawn_row = looking(single), drawing(single, narrow, unsigned, gap, jam)
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))

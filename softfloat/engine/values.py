@@ -84,13 +84,14 @@ def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple
     """What the loops know of steps; `least` and `tiny` are bits of float64."""
     narrow = single and numbers.fits_single and not rule.rounding.draws
     kind, codes, least_exponent = (np.float32, np.int32, -126) if narrow else (np.float64, np.int64, -1022)
-    if numbers.emin > 0:  # smaller numbers would be subnormal, counted in steps
-        least = max(least, _bits(math.ldexp(1.0, numbers.emin + least_exponent)))
+    first = numbers.emin + (0 if numbers.subnormals else numbers.p - 1)
+    if first > 0:  # smaller numbers would be subnormal, counted in steps
+        least = max(least, _bits(math.ldexp(1.0, min(first, -least_exponent) + least_exponent)))
 
     def code(x: float) -> int:
         return int(kind(x).view(codes))
 
-    serves = numbers.emin >= least_exponent
+    serves = numbers.emin >= least_exponent and first <= -least_exponent
     return {
         "top": min(code(numbers.largest), code(math.ldexp(1.0, 1 - least_exponent)) - 1) if serves else -1,
         "least": _single_bits(least) if single and least else least,
@@ -120,7 +121,7 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         return smallest_normal - int(values().part_of(rest, 1, negative, part))
 
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
-    least = max(flush_below, 0 if numbers.subnormals and not rule.ftz else smallest_normal)
+    least = max(flush_below, smallest_normal if rule.ftz else 0)
     sure = smallest_normal - (1 << unbounded)
     steps = _steps(numbers, rule, single, least, (sure, sure) if rule.rounding.draws else (tiny(0), tiny(-1)))
     return np.array(
@@ -198,7 +199,7 @@ def _loop(
     numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
 ) -> tuple[Callable[..., int], Codes]:
     """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
-    made = single, narrow, not numbers.kind.signed_zero
+    made = single, narrow, not numbers.kind.signed_zero, not numbers.subnormals
     if drawn is None:
         random: tuple[Any, ...] = ()
         loop = values().rounding_values(*made, None if each else settings.rounding)
