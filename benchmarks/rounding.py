@@ -2,8 +2,8 @@
 
     python benchmarks/rounding.py [--only REGEX] [--quick] [--json FILE] [--markdown docs/performance.md]
 
-A share is the rate of a row, in numbers of 2^20, over the rate at which NumPy copies float64. All flags are found, OR-ed together. The few numbers of
-the last table are one call.
+A share is the rate of a row, in numbers of 2^20, over the rate at which NumPy copies as many of their kind. All flags are found, OR-ed together. The
+few numbers of the last table are one call.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from measuring import ELEMENTS, STOCHASTIC, Benchmark, Row, Work
 
 import softfloat
 
-COPY = "copy of float64"
+COPY, SINGLE_COPY = "copy of float64", "copy of float32"
 FEW = 256
 
 
@@ -29,14 +29,14 @@ def doubles(count: int = ELEMENTS) -> np.ndarray:
     return np.random.default_rng(0).standard_normal(count)
 
 
-def copied() -> Work:
-    x = doubles()
+def copied(dtype: Any) -> Work:
+    x = doubles().astype(dtype)
     copy = np.empty_like(x)
     return Work(lambda: np.copyto(copy, x), ELEMENTS)
 
 
-def rounded(fmt: Any, **options: Any) -> Work:
-    x = doubles()
+def rounded(fmt: Any, dtype: Any = np.float64, **options: Any) -> Work:
+    x = doubles().astype(dtype)
     out = np.empty_like(x)
     return Work(lambda: softfloat.round(x, fmt, out=out, **options), ELEMENTS)
 
@@ -69,12 +69,17 @@ BENCHMARK = Benchmark(
             ),
             Row("float64 → bfloat16, no subnormals", partial(rounded, "bfloat16", subnormals=False), "G/s", COPY, 0.4),
         ),
+        "2²⁰ normally distributed float32": tuple(
+            Row(f"float32 → {fmt}, {way}", partial(rounded, fmt, np.float32, **WAYS[way][0]), "G/s", SINGLE_COPY, goal)
+            for fmt in ("bfloat16", "float8_e4m3fn")
+            for way, goal in (("nearest even", 0.25), ("toward positive", 0.25), ("stochastic", 0.04))
+        ),
         f"One call on {FEW} float64": (
             Row("nearest even, few", few, "µs", goal=6),
             Row("stochastic, few", partial(few, **STOCHASTIC), "µs", goal=9),
         ),
     },
-    {COPY: copied},
+    {COPY: partial(copied, np.float64), SINGLE_COPY: partial(copied, np.float32)},
 )
 
 if __name__ == "__main__":

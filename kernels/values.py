@@ -6,10 +6,14 @@ On the bits of the float, whose last `dropped` bits of significand the format ha
     n = (significand + part) >> s
 
 The part of 2^s that is added is all there is to a mode: less than one half or one half, all but nothing, nothing, or s random bits. A carry goes
-on into the exponent. Below the smallest number s is more than the significand has, and n is 0 or 1.
+on into the exponent. Below the smallest number s is more than the significand has, and n is 0 or 1. This restates `rounding.scaled`, `selected`,
+`drawn` and `assemble`; it goes as far as the float does, p = 53 and float64's exponents. Results of formats that are unsigned, or have no zero,
+are left to those.
 
-This restates `rounding.scaled`, `selected`, `drawn` and `assemble`, and is held against them, code and flag, by tests; it goes as far as the float
-does, p = 53 and float64's exponents. Results of formats that are unsigned, or have no zero, are left to those.
+Numbers in range are counted in steps instead: times powers of two, one that belongs to the exponent of x, or to emin if that is more, x is
+n and a fraction, normal or not, and the processor rounds it to an integer. Nothing there is inexact on a host that has subnormals.
+
+All is held, code and flag, against the plain ways by tests.
 """
 
 from functools import cache
@@ -18,9 +22,9 @@ from typing import NamedTuple
 import numpy as np
 
 from . import jit
-from .jit import bits_float, fixed_tuple, float_bits, kernel
+from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, row, stand_alone
 from .prng import TILE, bits_at, top_bits
-from .spec import INEXACT, INVALID, UNDERFLOW
+from .spec import INEXACT, INVALID, UNDERFLOW, Rounding
 
 FRACTION, HIDDEN = (1 << 52) - 1, 1 << 52
 MAGNITUDE, INFINITE = (1 << 63) - 1, 0x7FF << 52
@@ -28,11 +32,14 @@ TINY = UNDERFLOW | INEXACT
 SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_HIDDEN = (1 << 31) - 1, 0xFF << 23, 1 << 23
 SINGLE_REBIAS, SHIFTED = 896 << 52, 1075 << 52
 """What the exponent field of a float32 has less than a float64's; the field of 2^52, below which an integer is a fraction."""
+ONES, SINGLE_ONES = 2046 << 52, 254 << 23
+"""1.0 and 1.0, as integers: less the bits of a power of two, those of its inverse."""
 FARTHEST = 62
 """2^62 is more than twice a significand: for what does not count random bits, s is no more."""
-BLOCK = 2 * TILE
-TOGETHER = 128
-"""Numbers that are looked at, and rounded in the same way: few enough that often none of them is strange."""
+BLOCK, TOGETHER = 2 * TILE, 4 * TILE
+"""Numbers that are rounded in the same way, with random bits and without: few enough that often all are in range."""
+BEYOND, HANGING = 1 << 8, 1 << 9
+"""Beside flags: not all are; random bits leave something open."""
 DRAWN = 16
 """Random bits drawn at first."""
 
@@ -54,9 +61,6 @@ class Lattice(NamedTuple):
     on: int  # mask: parts are added
     on_negative: int  # mask: it is the other way round for negative numbers
     on_odd: int  # for odd significands
-    added: int  # the part itself, where bits dropped are `dropped`
-    added_odd: int  # and what it is more for odd significands
-    added_negative: int  # for negative numbers
     tiny_positive: int  # a magnitude below it is tiny
     tiny_negative: int
     unbounded: int  # bits that are dropped just below the smallest normal number where exponents have no end
@@ -72,9 +76,14 @@ class Lattice(NamedTuple):
     nan: int
     nan_flags: int
     nan_signals: int  # raised by every NaN operand
-    odd_zeros: int  # mask: zeros are no ordinary numbers, as one of them becomes the other
     jam: int  # mask: random bits take up whatever is not exact, where they are all ones, and nothing otherwise
-    short: int  # 2: what is in range has a shorter way; 1: if it is normal or zero, too; 0: nothing
+    # For those that are counted in steps, in bits of the float that is multiplied:
+    top: int  # blocks with a larger magnitude go the plain way
+    least: int  # and with a smaller one, zeros aside; in bits of operands
+    normal: int  # the smallest normal number
+    steps: int  # from a power of two to the next
+    sure_positive: int  # a magnitude below it is tiny, whatever is drawn
+    sure_negative: int
 
 
 COUNT = len(Lattice._fields)
@@ -210,114 +219,167 @@ def left_open(code, half_word, lattice):
     return near | in_sliver(magnitude, lattice)
 
 
-@kernel
-def aligned_bits(magnitude, lattice):
-    """(bits, what is too much in them): below the smallest normal number, the sum with that number, rounded to odd.
-
-    So all have their last kept bit at the same place. Bits, not values, are compared: a host may flush subnormals.
-    """
-    excess = lattice.smallest_normal if magnitude < lattice.smallest_normal else 0
-    total = bits_float(magnitude, 0.0) + bits_float(excess, 0.0)
-    back = float_bits(total - bits_float(excess, 0.0))
-    return (float_bits(total) - (1 if back > magnitude else 0)) | (1 if back != magnitude else 0), excess
-
-
-@kernel
-def without(found, excess):
-    """The bits of a number that is so much less."""
-    return float_bits(bits_float(found, 0.0) - bits_float(excess, 0.0))
-
-
-@kernel
-def short_rounded(found, code, rest, lattice):
-    """Bits whose last kept bit is where `dropped` says, rounded; `code` has the sign."""
-    odd = (found << (63 - lattice.dropped)) >> 63
-    return (found + lattice.added + (odd & lattice.added_odd) + ((code >> 63) & lattice.added_negative)) & ~rest
-
-
-@kernel
-def short_selected(code, rest, lattice):
-    """(bits, whether they differ from x's, whether x is tiny) for x in range."""
-    magnitude = code & MAGNITUDE
-    found, excess = aligned_bits(magnitude, lattice)
-    found = without(short_rounded(found, code, rest, lattice), excess)
-    tiny = magnitude < (lattice.tiny_negative if code < 0 else lattice.tiny_positive)
-    return found | signed(code, found, lattice), found ^ magnitude, tiny
-
-
-@kernel
-def short_drawn(code, half_word, rest, lattice):
-    """(bits, whether they differ from x's, whether x is tiny, whether 16 random bits leave anything open) for x in range."""
-    magnitude = code & MAGNITUDE
-    found, excess = aligned_bits(magnitude, lattice)
-    taken = half_word << (lattice.dropped - DRAWN)
-    found += taken | (-(half_word & 1) & lattice.jam & rest)
-    hangs = ((found >> (lattice.dropped - DRAWN)) & 0xFFFF == 0xFFFF) & (lattice.jam == 0)
-    found = without(found & ~rest, excess)
-    tiny = magnitude < lattice.smallest_normal
-    return found | signed(code, found, lattice), found ^ magnitude, tiny, hangs | in_sliver(magnitude, lattice)
-
-
 def accesses(single, narrow):
     """What makes bits of float64 of an operand, and a result of such; float32 go by their bits, as int32."""
     return from_single if single else float_bits, to_single if narrow else double
 
 
+@kernel
+def itself(x):
+    """What is given."""
+    return x
+
+
+@kernel
+def single_number(code):
+    """The float32 of some bits."""
+    return bits_float(code, np.float32(0.0))
+
+
+@kernel
+def widened(code):
+    """The same as float64, on a host that flushes nothing."""
+    return np.float64(single_number(code))
+
+
+@kernel
+def narrowed(code):
+    """The bits of the float32 that a float64 of some bits is, on such a host."""
+    return float_bits(np.float32(double(code)))
+
+
+@kernel
+def flushing(lattice):
+    """Whether the host takes subnormals for zeros, or gives zeros for them. The compiler does not know the number that is halved."""
+    return double(3 | lattice.zero_sign) * 0.5 == 0.0
+
+
 @cache
 def looking(single):
-    """A part of loops that looks at numbers before they are rounded."""
-    load, _ = accesses(single, single)
+    """A part of loops that looks at operands before they are rounded."""
+    bits, mask = (itself, SINGLE_MAGNITUDE) if single else (float_bits, MAGNITUDE)
 
-    @kernel
-    def looked_at(x, lattice):
-        """(whether all numbers have a shorter way, whether they are zero or normal in the format)."""
-        beyond, small = 0, 0
+    @row
+    def any_below(x, least):
+        """Whether one of them is smaller, zeros aside."""
+        stand_alone()
+        small = cut(0, bits(x[0]))
         for i in range(x.size):
-            magnitude = load(x[i]) & MAGNITUDE
-            beyond |= lattice.largest - magnitude
-            small |= magnitude - lattice.smallest_normal if magnitude != 0 else lattice.odd_zeros
-        ordinary = (beyond | small) >= 0
-        return (beyond >= 0) & (ordinary | (lattice.short > 1)), ordinary
+            code = bits(x[i])
+            magnitude = cut(code & mask, code)
+            small = cut(small | (cut(magnitude - least, code) & ~cut(magnitude - 1, code)), code)
+        return small < 0
 
-    return jit.referable(looked_at, single)
+    return jit.referable(any_below, single)
+
+
+@kernel
+def ties_away(x):
+    """The nearest integer, halves away from zero. The number below one half is added: with one half, that number itself would be 1."""
+    below = bits_float(float_bits(cut(0.5, x)) - 1, x)
+    return np.trunc(x + np.copysign(below, x))
+
+
+@kernel
+def ties_up(x):
+    """The nearest integer, halves up; zeros keep their sign."""
+    nearest = np.rint(x)
+    return nearest + cut(1.0, x) if x - nearest == cut(0.5, x) else nearest
+
+
+@kernel
+def ties_down(x):
+    """The nearest integer, halves down."""
+    nearest = np.rint(x)
+    return nearest - cut(1.0, x) if nearest - x == cut(0.5, x) else nearest
+
+
+@kernel
+def to_odd(x):
+    """An integer, or the odd one beside a positive number that is none."""
+    whole = np.floor(x)
+    return whole if whole == x else np.floor(x * cut(0.5, x)) * cut(2.0, x) + cut(1.0, x)
+
+
+INTEGERS = {
+    Rounding.NEAREST_EVEN: (np.rint, False),
+    Rounding.NEAREST_AWAY: (ties_away, False),
+    Rounding.TOWARD_ZERO: (np.trunc, False),
+    Rounding.TOWARD_POSITIVE: (np.ceil, False),
+    Rounding.TOWARD_NEGATIVE: (np.floor, False),
+    Rounding.TO_ODD: (to_odd, True),
+    Rounding.NEAREST_ZERO: (ties_down, True),
+    Rounding.NEAREST_UP: (ties_up, False),
+}
+"""What rounds to an integer in each mode that draws nothing, and whether it rounds |x|; else it keeps the sign, of zeros too."""
 
 
 @cache
-def rounding_values(single, narrow, each):
-    """loop(x, out, flags, lattice) -> flags OR-ed together, 0 where `each`; `out` may be x.
+def stepping(single, narrow, unsigned, gap, mode):
+    """A part of loops that counts in steps; zeros are `unsigned`, or a `gap` is beside them. What is out of range stays as it is, and is told of."""
+    integer, magnitudes = INTEGERS[mode]
+    sided = mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_UP)
+    number, put, like = itself if not single else single_number if narrow else widened, double, 0.0
+    mask, infinite, ones = MAGNITUDE, INFINITE, ONES
+    if narrow:
+        put, like, mask, infinite, ones = itself, np.float32(0.0), SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_ONES
 
-    Of blocks whose numbers are all zero, or normal and in range, the same bits are dropped throughout, and nothing but inexact happens.
+    @row
+    def step_row(x, out, lattice):
+        stand_alone()
+        known = Lattice(*fixed_tuple(lattice, COUNT))
+        none = float_bits(like)
+        top, positive, negative = cut(known.top, none), cut(known.sure_positive, none), cut(known.sure_negative, none)
+        normal, steps = bits_float(known.normal, like), bits_float(known.steps, like)
+        step = cut(1.0, like) / steps
+        changed, changed_tiny, beyond = none, none, none
+        for i in range(x.size):
+            code = float_bits(number(x[i]))
+            magnitude = cut(code & mask, none)
+            power = bits_float(code & infinite, like)
+            below = normal * steps if gap else normal
+            power = power if (power >= normal if gap else power > normal) else below
+            inverse = bits_float(ones - float_bits(power), like)
+            found = integer(bits_float(magnitude if magnitudes else code, like) * inverse * steps) * (power * step)
+            if magnitudes:
+                found = np.copysign(found, bits_float(code, like))
+            if unsigned:
+                found += like
+            over = cut(top - magnitude, none)
+            result = cut(code if over < 0 else float_bits(found), none)
+            out[i] = put(result)
+            different = cut(result ^ code, none)
+            tiny = magnitude < (negative if sided and code < 0 else positive)
+            changed = cut(changed | different, none)
+            changed_tiny = cut(changed_tiny | (different if tiny else 0), none)
+            beyond = cut(beyond | over, none)
+        raised = (INEXACT if changed & mask != 0 else 0) | (TINY if changed_tiny & mask != 0 else 0)
+        return raised | (BEYOND if beyond < 0 else 0)
+
+    return jit.referable(step_row, single, narrow, unsigned, gap, mode)
+
+
+@cache
+def rounding_values(single, narrow, unsigned, gap, mode):
+    """loop(x, out, flags, lattice) -> flags OR-ed together; 0 without a mode, where `flags` gets those of each number. `out` may be x.
+
+    The plain way may find numbers that are rounded already: they stay, and raise nothing.
     """
     load, store = accesses(single, narrow)
-    looked_at = looking(single)
+    each, any_below = mode is None, looking(single)
+    step_row = stepping(single, narrow, unsigned, gap, Rounding.NEAREST_EVEN if each else mode)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        rest = (1 << known.dropped) - 1
-        short = known.short != 0
+        counted = not each and known.top >= 0 and not flushing(known)
         seen = 0
         for first in range(0, x.size, TOGETHER):
             operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
-            in_range, ordinary = looked_at(operands, known) if (short and not each) else (False, False)
-            if ordinary:
-                changed = 0
-                for i in range(operands.size):
-                    code = load(operands[i])
-                    found = short_rounded(code, code, rest, known)
-                    changed |= found ^ code
-                    results[i] = store(found)
-                seen |= INEXACT if changed != 0 else 0
-                continue
-            if in_range:
-                changed, changed_tiny = 0, 0
-                for i in range(operands.size):
-                    found, different, tiny = short_selected(load(operands[i]), rest, known)
-                    changed |= different
-                    changed_tiny |= different if tiny else 0
-                    results[i] = store(found)
-                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
-                continue
-            for i in range(operands.size):
+            found = BEYOND
+            if counted and (known.least == 0 or not any_below(operands, known.least)):
+                found = step_row(operands, results, lattice)
+            seen |= found & ~BEYOND
+            for i in range(operands.size if found >= BEYOND else 0):
                 result, raised = selected(load(operands[i]), known)
                 results[i] = store(result)
                 if each:
@@ -330,7 +392,48 @@ def rounding_values(single, narrow, each):
 
 
 @cache
-def rounding_drawn_values(single, narrow, each):
+def drawing(single, narrow, unsigned, gap, jam):
+    """A part of loops that counts in steps and draws, one bit (`jam`) or 16. It tells of numbers out of range, and of what that leaves open."""
+    number, put = widened if single else itself, narrowed if narrow else double
+
+    @row
+    def drawn_row(x, out, half_words, lattice):
+        stand_alone()
+        known = Lattice(*fixed_tuple(lattice, COUNT))
+        normal, steps = double(known.normal), double(known.steps)
+        step = 1.0 / steps
+        changed, changed_tiny, beyond, hanging = 0, 0, 0, 0
+        for i in range(x.size):
+            code = float_bits(number(x[i]))
+            magnitude = code & MAGNITUDE
+            power = double(code & INFINITE)
+            below = normal * steps if gap else normal
+            power = power if (power >= normal if gap else power > normal) else below
+            exact = double(magnitude) * double(ONES - float_bits(power)) * steps
+            whole = np.floor(exact)
+            part = np.ceil(exact - whole) if jam else np.floor((exact - whole) * 65536.0)
+            taken = part + np.float64(half_words[i])
+            found = (whole + (1.0 if taken >= 65536.0 else 0.0)) * (power * step)
+            found = np.copysign(found, double(code))
+            if unsigned:
+                found += 0.0
+            result = float_bits(found)
+            out[i] = put(result)
+            different = result ^ code
+            changed |= different
+            tiny = magnitude < known.sure_positive
+            changed_tiny |= different if tiny else 0
+            unsure = (magnitude < known.smallest_normal) & (not tiny)
+            hanging |= 1 if ((taken == 65535.0) & (not jam)) | unsure else 0
+            beyond |= known.top - magnitude
+        raised = (INEXACT if changed & MAGNITUDE != 0 else 0) | (TINY if changed_tiny & MAGNITUDE != 0 else 0)
+        return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging != 0 else 0)
+
+    return jit.referable(drawn_row, single, narrow, unsigned, gap, jam)
+
+
+@cache
+def rounding_drawn_values(single, narrow, unsigned, gap, each, jam):
     """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
     `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
@@ -338,39 +441,32 @@ def rounding_drawn_values(single, narrow, each):
     """
 
     load, store = accesses(single, narrow)
-    looked_at = looking(single)
+    any_below, drawn_row = looking(single), drawing(single, narrow, unsigned, gap, jam)
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
-        rest = (1 << known.dropped) - 1
-        short = (known.short != 0) & (known.dropped > DRAWN)
+        counted = not each and known.top >= 0 and not flushing(known)
         half_words = jit.scratch(BLOCK, np.uint16)
         seen = 0
         for first in range(0, x.size, BLOCK):
             operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
             given = handed[first : first + BLOCK]
             top_bits(start + first, half_words, given, width, key, stream)
-            if known.jam != 0:
+            if jam:
                 for i in range(operands.size):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
-            in_range, _ = looked_at(operands, known) if (short and not each) else (False, False)
-            hanging = 0
-            if in_range:
-                changed, changed_tiny = 0, 0
-                for i in range(operands.size):
-                    found, different, tiny, hangs = short_drawn(load(operands[i]), np.int64(half_words[i]), rest, known)
-                    results[i] = store(found)
-                    different = 0 if hangs else different
-                    changed |= different
-                    changed_tiny |= different if tiny else 0
-                    hanging |= 1 if hangs else 0
-                seen |= (INEXACT if changed != 0 else 0) | (TINY if changed_tiny != 0 else 0)
+            found = BEYOND
+            if counted and (known.least == 0 or not any_below(operands, known.least)):
+                found = drawn_row(operands, results, half_words, lattice)
+            hanging = found & HANGING
+            if found & BEYOND == 0:
+                seen |= found & ~HANGING
             else:
                 for i in range(operands.size):
                     half_word = np.int64(half_words[i])
-                    found, raised = drawn(load(operands[i]), half_word, DRAWN, known)
+                    result, raised = drawn(load(operands[i]), half_word, DRAWN, known)
                     hangs = (width > DRAWN) & left_open(load(operands[i]), half_word, known)
-                    results[i] = store(found)
+                    results[i] = store(result)
                     if each:
                         flags[first + i] = raised
                     else:
@@ -382,8 +478,8 @@ def rounding_drawn_values(single, narrow, each):
                 if left_open(load(operands[i]), np.int64(half_words[i]), known):
                     position = np.uint64(start + first + i)
                     random = given[i] if given.size else bits_at(position, key, stream, width)
-                    found, raised = drawn(load(operands[i]), np.int64(random), width, known)
-                    results[i] = store(found)
+                    result, raised = drawn(load(operands[i]), np.int64(random), width, known)
+                    results[i] = store(result)
                     if each:
                         flags[first + i] = raised
                     else:

@@ -69,13 +69,15 @@ def inputs(fmt: Format) -> np.ndarray[Any, Any]:
 
 def same(found: np.ndarray[Any, Any], wanted: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
     """Whether numbers have the same bits, all NaNs alike."""
-    return (found.view(np.int64) == wanted.view(np.int64)) | (np.isnan(found) & np.isnan(wanted))
+    kind = np.int32 if found.dtype == np.float32 else np.int64
+    return (found.view(kind) == wanted.view(kind)) | (np.isnan(found) & np.isnan(wanted))
 
 
 def each(x: np.ndarray[Any, Any], numbers: engine.NumberSet, settings: Any, **options: Any) -> tuple[Any, Any]:
     """Results and flags of each number."""
-    call = {"out": None, "flags": "each", "stream": 0, "position": None, "random_bits": None} | options
-    return engine.rounded_values(x, numbers, settings, dtype=np.dtype(np.float64), **call)
+    call = {"out": None, "flags": "each", "stream": 0, "position": None, "random_bits": None}
+    call |= {"dtype": np.dtype(np.float64)} | options
+    return engine.rounded_values(x, numbers, settings, **call)
 
 
 @pytest.mark.parametrize("mode", MODES)
@@ -211,6 +213,9 @@ WHOLES: list[Any] = [
     (53, 900),
     (2, 60),
     (1, 60),
+    (11, 100, 200),
+    (8, -140, 120),
+    (24, 127),
 ]
 
 
@@ -225,19 +230,60 @@ def test_blocks_have_the_bits_of_each_number(fmt: Any, mode: str) -> None:
         random.standard_normal(300) * 2.0**numbers.emax,
     ]
     steps = random.integers(-(2**10), 2**10, 700) * math.ldexp(1.0, max(numbers.emin - numbers.p, -1074))
-    x = np.concatenate(
-        [*parts, np.ldexp(1 + random.integers(0, 16, 700) / 16, 0), steps, -np.abs(steps) / 64, parts[0]]
-    )
-    for subnormals in (True, False):
-        numbers = number_set(fmt, subnormals)
-        for width in (52, 7) if mode == "stochastic" else (None,):
-            settings = Environment(rounding=mode, seed=6, sr_bits=width).settings
-            found, flags = each(x, numbers, settings, stream=9)
-            for start in range(0, x.size, 512):  # so that blocks are of one kind, and end early
-                part = x[start : start + 512]
-                whole, seen = each(part, numbers, settings, flags="any", stream=9, position=Position(start))
-                assert same(whole, found[start : start + 512]).all(), (subnormals, start)
-                assert seen == np.bitwise_or.reduce(flags[start : start + 512]), (subnormals, start)
+    parts += [np.ldexp(1 + random.integers(0, 16, 700) / 16, 0), steps, -np.abs(steps) / 64, parts[0]]
+    least = max(numbers.emin - numbers.p + 1, -1074)
+    marks = np.ldexp(np.arange(9.0), least), np.ldexp(np.linspace(0.5, 2, 13), numbers.emin), np.linspace(0.5, 4, 29)
+    marks = np.unique(np.concatenate([*marks, numbers.largest * np.linspace(0.5, 1, 9)]))
+    for dtype in (np.float64, np.float32):
+        with np.errstate(over="ignore"):
+            edges = near(np.unique(marks.astype(dtype)))
+            edges = np.sort(np.concatenate([edges, -edges])).repeat(3)
+            edges = edges[np.argsort(np.abs(edges), kind="stable")]
+            x = np.concatenate([*(part.astype(dtype) for part in parts), edges])
+        for subnormals in (True, False):
+            numbers = number_set(fmt, subnormals)
+            kept = np.float32 if dtype == np.float32 and numbers.fits_single else np.float64
+            for width in (52, 7) if mode == "stochastic" else (None,):
+                settings = Environment(rounding=mode, seed=6, sr_bits=width).settings
+                found, flags = each(x, numbers, settings, stream=9, dtype=np.dtype(kept))
+                for start in range(0, x.size, 512):  # so that blocks are of one kind, and end early
+                    part, place = x[start : start + 512], Position(start)
+                    options: dict[str, Any] = {"flags": "any", "stream": 9, "position": place, "dtype": np.dtype(kept)}
+                    whole, seen = each(part, numbers, settings, **options)
+                    wanted = found[start : start + 512]
+                    assert same(whole, wanted).all(), (dtype, subnormals, part[~same(whole, wanted)])
+                    assert seen == np.bitwise_or.reduce(flags[start : start + 512]), (dtype, subnormals, start)
+
+
+@pytest.mark.parametrize("tininess", ["before", "after"])
+@pytest.mark.parametrize("mode", MODES)
+def test_blocks_are_tiny_where_each_number_is(mode: str, tininess: str) -> None:
+    for fmt, dtype in (("float16", np.float64), ("float16", np.float32), ("float8_e4m3fn", np.float64)):
+        numbers = number_set(fmt)
+        below = np.array([2.0 ** (numbers.emin - numbers.p - k) for k in range(4)], dtype)
+        settings = Environment(rounding=mode, seed=6, tininess=tininess).settings
+        for v in np.unique(near(np.sort(dtype(2.0**numbers.emin) - below))):
+            for x in (np.full(40, v), np.full(40, -v)):
+                kept = {"dtype": np.dtype(dtype), "stream": 9}
+                found, flags = each(x, numbers, settings, **kept)
+                whole, seen = each(x, numbers, settings, flags="any", **kept)
+                assert same(whole, found).all(), v
+                assert seen == np.bitwise_or.reduce(flags), v
+
+
+@pytest.mark.parametrize("fmt", ["float16", "float8_e4m3fn", (24, 200)], ids=str)
+def test_random_bits_after_the_first_16(fmt: Any) -> None:
+    """The first leave open whether half a unit of them goes up."""
+    numbers, random = number_set(fmt), np.random.default_rng(15)
+    step = 2.0 ** (1 - numbers.p)
+    first, rest = random.integers(0, 1 << 16, 600), random.integers(0, 1 << 36, 600)
+    x = 1.0 + (np.arange(600) % 2 + (first + 0.5) / (1 << 16)) * step
+    handed = ((0xFFFF - first) << 36 | rest).astype(np.uint64)
+    settings = Environment(rounding="stochastic", sr_bits=52).settings
+    found, flags = each(x, numbers, settings, flags="any", random_bits=handed)
+    up = rest >= 1 << 35
+    assert (found == 1.0 + (np.arange(600) % 2 + up) * step).all()
+    assert flags == Flags.INEXACT
 
 
 @given(st.lists(st.floats(width=64), min_size=1, max_size=8), st.sampled_from(MODES), st.integers(0, 2**64 - 1))

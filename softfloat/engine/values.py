@@ -72,6 +72,36 @@ def _bits(x: float) -> int:
     return int(np.float64(x).view(np.int64))
 
 
+def _single_bits(code: int) -> int:
+    """The bits of the least float32 that is no less than a positive float64 of some bits. No float is made: a host may flush subnormals."""
+    below = max(897 - (code >> HIDDEN_BIT), 0)
+    if below:
+        return -(-(code & (1 << HIDDEN_BIT) - 1 | 1 << HIDDEN_BIT) >> 29 + below)
+    return min(-(-(code - (896 << HIDDEN_BIT)) >> 29), 0xFF << 23)
+
+
+def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple[int, int]) -> dict[str, int]:
+    """What the loops know of steps; `least` and `tiny` are bits of float64."""
+    narrow = single and numbers.fits_single and not rule.rounding.draws
+    kind, codes, least_exponent = (np.float32, np.int32, -126) if narrow else (np.float64, np.int64, -1022)
+    first = numbers.emin + (0 if numbers.subnormals else numbers.p - 1)
+    if first > 0:  # smaller numbers would be subnormal, counted in steps
+        least = max(least, _bits(math.ldexp(1.0, min(first, -least_exponent) + least_exponent)))
+
+    def code(x: float) -> int:
+        return int(kind(x).view(codes))
+
+    serves = numbers.emin >= least_exponent and first <= -least_exponent
+    return {
+        "top": min(code(numbers.largest), code(math.ldexp(1.0, 1 - least_exponent)) - 1) if serves else -1,
+        "least": _single_bits(least) if single and least else least,
+        "normal": code(math.ldexp(1.0, numbers.emin)) if serves else 0,
+        "steps": code(math.ldexp(1.0, numbers.p - 1)),
+        "sure_positive": _single_bits(tiny[0]) if narrow else tiny[0],
+        "sure_negative": _single_bits(tiny[1]) if narrow else tiny[1],
+    }
+
+
 @lru_cache(maxsize=1024)
 def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
     """What the loops know; `single`: operands are float32."""
@@ -86,17 +116,14 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         found = float(decoded(np.array([code], kind.dtype), kind)[0])
         return _bits(math.copysign(numbers.largest, found) if abs(found) == kind.max else found)
 
-    def added(width: int, odd: int, negative: int) -> int:
-        return int(values().part_of((1 << width) - 1, odd, negative, part))
-
     def tiny(negative: int) -> int:
-        return smallest_normal - (0 if rule.tininess is Tininess.BEFORE else added(unbounded, 1, negative))
+        rest = 0 if rule.tininess is Tininess.BEFORE else (1 << unbounded) - 1
+        return smallest_normal - int(values().part_of(rest, 1, negative, part))
 
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
-    short = 0
-    if numbers.p > 1 and flush_below <= smallest_normal:
-        whole = numbers.subnormals and dropped >= 2 and lowest > HIDDEN_BIT + 1 and not flush_below and not rule.ftz
-        short = 2 if whole else 1
+    least = max(flush_below, smallest_normal if rule.ftz else 0)
+    sure = smallest_normal - (1 << unbounded)
+    steps = _steps(numbers, rule, single, least, (sure, sure) if rule.rounding.draws else (tiny(0), tiny(-1)))
     return np.array(
         values().Lattice(
             **vars(part),
@@ -107,9 +134,6 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             smallest=_bits(math.ldexp(1.0, numbers.emin - (numbers.p - 1 if numbers.subnormals else 0))),
             largest=largest,
             flush_below=flush_below,
-            added=added(dropped, 0, 0),
-            added_odd=added(dropped, 1, 0) - added(dropped, 0, 0),
-            added_negative=added(dropped, 0, -1) - added(dropped, 0, 0),
             tiny_positive=tiny(0),
             tiny_negative=tiny(-1),
             unbounded=unbounded,
@@ -125,9 +149,8 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             nan=value(target.nan) if kind.has_nan else largest,
             nan_flags=target.nan_flags,
             nan_signals=target.any_nan_signals,
-            odd_zeros=0 if kind.signed_zero else -1,
             jam=-1 if rule.rounding is Rounding.UP_OR_DOWN else 0,
-            short=short,
+            **steps,
         ),
         np.int64,
     )
@@ -176,11 +199,14 @@ def _loop(
     numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
 ) -> tuple[Callable[..., int], Codes]:
     """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
-    make = values().rounding_values if drawn is None else values().rounding_drawn_values
-    random = () if drawn is None else (drawn.width, bool(drawn.handed.size))
-    return spared(make(single, narrow, each)).run, lattice(
-        numbers, rule_for(settings, numbers.kind, True, *random), single
-    )
+    made = single, narrow, not numbers.kind.signed_zero, not numbers.subnormals
+    if drawn is None:
+        random: tuple[Any, ...] = ()
+        loop = values().rounding_values(*made, None if each else settings.rounding)
+    else:
+        random = (drawn.width, bool(drawn.handed.size))
+        loop = values().rounding_drawn_values(*made, each, settings.rounding is Rounding.UP_OR_DOWN)
+    return spared(loop).run, lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
 
 
 def rounded_values(
