@@ -30,10 +30,10 @@ if TYPE_CHECKING:
 
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
-    ("tutorials", True): 12,
-    ("tutorials", False): 41,
-    ("numerics", True): 53,
-    ("numerics", False): 86,
+    ("tutorials", True): 17,
+    ("tutorials", False): 46,
+    ("numerics", True): 59,
+    ("numerics", False): 92,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""
