@@ -252,14 +252,18 @@ def read_state(state, target):
 
 
 @cache
-def _kinds(word):
+def kinds_of(word):
     """Types of what rows take, by name, of the carrier with these words."""
-    words, bytes_ = types.Array(from_dtype(word), 1, "C"), types.Array(types.uint8, 1, "C")
-    reals, doubles = (
-        types.Array(types.float32 if word == np.int32 else types.float64, 1, "C"),
-        types.Array(types.float64, 1, "C"),
+    words, reals, doubles, truths, bytes_ = (
+        types.Array(kind, 1, "C")
+        for kind in (
+            from_dtype(word),
+            types.float32 if word == np.int32 else types.float64,
+            types.float64,
+            types.boolean,
+            types.uint8,
+        )
     )
-    truths = types.Array(types.boolean, 1, "C")
     found = dict.fromkeys(("x", "y", "z", "states", "codes", "integers"), words)
     found |= dict.fromkeys(("extra", "random", "values", "floats"), reals)
     return found | {"more": doubles, "unknown": truths, "flags": bytes_}
@@ -274,7 +278,7 @@ def elementwise(operation, way, unusual, word):
     (round_to_integral: 1 to raise INEXACT), or one for each element (given).
     """
     rows = _operating(operation, False), _ending(way, unusual, _kind(operation))
-    return Composed(_elementwise(), rows, _kinds(word), OPERATIONS[operation][1])
+    return Composed(_elementwise(), rows, kinds_of(word), OPERATIONS[operation][1])
 
 
 @jit.once
@@ -348,7 +352,7 @@ def _drawing(loop, operation, unusual, by_rule):
     operate = _operating(operation, operation == "round_to_integral")
     end = _ending("drawn projected" if by_rule else "drawn", unusual, _kind(operation))
     rows, arity = (operate, _settling(operation), end), OPERATIONS[operation][1]
-    return Composed(loop, rows, _kinds(np.int64), arity, operation == "round_to_integral")
+    return Composed(loop, rows, kinds_of(np.int64), arity, operation == "round_to_integral")
 
 
 @cache
@@ -358,8 +362,8 @@ def elementwise_drawn(operation, unusual, by_rule=False):
     loop(a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed
     together, of which each element has its own where there is room for them. Codes are bytes, as `elementwise` takes them, and
     may be those of an operand. `handed` holds `width` random bits per element, or is empty:
-    then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; where
-    one rounding hangs on the rest, or on what a sticky bit hides, is done again with all of them.
+    then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; elements
+    among which one rounding hangs on the rest, or on what a sticky bit hides, are done again together, with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
     on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.

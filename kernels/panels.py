@@ -10,19 +10,10 @@ import numpy as np
 
 from . import jit
 from .carrier import source_of
-from .jit import kernel
-from .loops import _element
+from .jit import kernel, scratch
+from .loops import _element, kinds_of
+from .parts import Composed, called
 from .rounding import target_of
-
-
-@kernel
-def _one_for_all(codes, i):
-    return codes
-
-
-@kernel
-def _one_each(codes, i):
-    return codes[i]
 
 
 @kernel
@@ -48,18 +39,17 @@ def all_of(flags):
 
 
 @cache
-def _added(way, unusual, fused, scalar_first):
-    """added(line, x, y, room, integers, floats) -> flags OR-ed together: line + x * y in place, of another line and a number, which is x if
+def _adding(way, unusual, fused, scalar_first):
+    """row(line, x, y, room, integers, floats) -> flags OR-ed together: line + x * y in place, of another line and a number, which is x if
     `scalar_first`: NaNs may tell which.
     """
     multiply, add, both = (_element(name, way, unusual, way != "nearest") for name in ("mul", "add", "fma"))
-    first_at, second_at = (_one_for_all, _one_each) if scalar_first else (_one_each, _one_for_all)
 
-    @jit.row
-    def added(line, x, y, room, integers, floats):
+    def adding_row(line, x, y, room, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
+        number = x[0] if scalar_first else y[0]
         for i in range(line.size):
-            a, b = first_at(x, i), second_at(y, i)
+            a, b = (number, y[i]) if scalar_first else (x[i], number)
             if fused:
                 line[i], room[i], _ = both(a, b, line[i], target.zero, target.zero, source, target)
             else:
@@ -68,37 +58,49 @@ def _added(way, unusual, fused, scalar_first):
                 room[i] = first | second
         return all_of(room[: line.size])
 
-    return jit.referable(added, way, unusual, fused, scalar_first)
+    return adding_row
 
 
 @cache
 def _by(operation, way, unusual):
-    """by(line, y, room, integers, floats) -> flags OR-ed together: an operation on a line, in place, and a number."""
+    """row(line, y, room, integers, floats) -> flags OR-ed together: an operation on a line, in place, and a number."""
     element = _element(operation, way, unusual, way != "nearest")
 
-    @jit.row
-    def by(line, y, room, integers, floats):
+    def by_row(line, y, room, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
+        number = y[0]
         for i in range(line.size):
-            line[i], room[i], _ = element(line[i], y, y, target.zero, target.zero, source, target)
+            line[i], room[i], _ = element(line[i], number, number, target.zero, target.zero, source, target)
         return all_of(room[: line.size])
 
-    return jit.referable(by, operation, way, unusual)
+    return by_row
+
+
+def _kinds(word):
+    known = kinds_of(word)
+    return known | dict.fromkeys(("line", "x", "y"), known["codes"]) | {"room": known["flags"]}
 
 
 @cache
-def factoring(way, unusual, fused, roots):
-    """loop(lines, order, pivoting, minus, room, known, integers, floats) -> pivots that were found, and 8 bits below them flags OR-ed together.
+def factoring(way, unusual, fused, word):
+    """loop(lines, order, pivoting, roots, minus, room, known, integers, floats) -> pivots that were found, and 8 bits below them flags OR-ed
+    together.
 
     LU of a panel, or Cholesky's factor (`roots`), which ends at a pivot that is not positive.
     """
-    less, divided, rooted = _added(way, unusual, fused, False), _by("div", way, unusual), _by("sqrt", way, unusual)
+    rows = _adding(way, unusual, fused, False), _by("div", way, unusual), _by("sqrt", way, unusual)
+    return Composed(_factoring(), rows, _kinds(word))
 
-    def factoring_loop(lines, order, pivoting, minus, room, known, integers, floats):
+
+@jit.once
+def _factoring():
+    def factoring_loop(rows, lines, order, pivoting, roots, minus, room, known, integers, floats):
+        less, divided, rooted = jit.fixed_tuple(rows, 3)
         n, m = lines.shape
         seen, count = 0, min(n, m)
         for k in range(count):
             column = lines[k]
+            pivot = column[k : k + 1]
             best, most, some = k, size_of(column[k], known), False
             for i in range(k, m):
                 size = size_of(column[i], known)
@@ -112,50 +114,60 @@ def factoring(way, unusual, fused, roots):
             if roots:
                 if (most <= 0) | (column[k] & known[0] != 0):
                     return (k << 8) | seen
-                seen |= rooted(column[k : k + 1], column[k], room, integers, floats)
+                seen |= called(rooted, (pivot, pivot, room, integers, floats))
             if some:
-                seen |= divided(column[k + 1 :], column[k], room, integers, floats)
+                seen |= called(divided, (column[k + 1 :], pivot, room, integers, floats))
             for i in range(k + 1, m):
                 minus[i] = negated(column[i], known)
             for j in range(k + 1, n):
-                first, factor = (j, column[j]) if roots else (k + 1, lines[j, k])
-                seen |= less(lines[j, first:], minus[first:], factor, room, integers, floats)
+                first, factor = (j, column[j : j + 1]) if roots else (k + 1, lines[j, k : k + 1])
+                seen |= called(less, (lines[j, first:], minus[first:], factor, room, integers, floats))
         return (count << 8) | seen
 
     return jit.compiled(factoring_loop)
 
 
 @cache
-def substituting(way, unusual, fused):
+def substituting(way, unusual, fused, word):
     """loop(columns, lines, unit, minus, room, known, integers, floats) -> flags OR-ed together: of a lower triangular system."""
-    less, divided = _added(way, unusual, fused, False), _by("div", way, unusual)
+    return Composed(_substituting(), (_adding(way, unusual, fused, False), _by("div", way, unusual)), _kinds(word))
 
-    def substituting_loop(columns, lines, unit, minus, room, known, integers, floats):
+
+@jit.once
+def _substituting():
+    def substituting_loop(rows, columns, lines, unit, minus, room, known, integers, floats):
+        less, divided = jit.fixed_tuple(rows, 2)
         seen, n = 0, columns.shape[0]
         for k in range(n):
             for i in range(k + 1, n):
                 minus[i] = negated(columns[k, i], known)
             for j in range(lines.shape[0]):
+                found = lines[j, k : k + 1]
                 if not unit:
-                    seen |= divided(lines[j, k : k + 1], columns[k, k], room, integers, floats)
-                seen |= less(lines[j, k + 1 :], minus[k + 1 :], lines[j, k], room, integers, floats)
+                    seen |= called(divided, (found, columns[k, k : k + 1], room, integers, floats))
+                seen |= called(less, (lines[j, k + 1 :], minus[k + 1 :], found, room, integers, floats))
         return seen
 
     return jit.compiled(substituting_loop)
 
 
 @cache
-def reflecting(way, unusual, fused):
+def reflecting(way, unusual, fused, word):
     """loop(a, v, tau, across, room, known, integers, floats) -> flags OR-ed together: A - v (tau (vᵀ A)) in place, row by row."""
-    added, multiplied = _added(way, unusual, fused, True), _by("mul", way, unusual)
+    return Composed(_reflecting(), (_adding(way, unusual, fused, True), _by("mul", way, unusual)), _kinds(word))
 
-    def reflecting_loop(a, v, tau, across, room, known, integers, floats):
-        seen = 0
+
+@jit.once
+def _reflecting():
+    def reflecting_loop(rows, a, v, tau, across, room, known, integers, floats):
+        added, multiplied = jit.fixed_tuple(rows, 2)
+        seen, minus = 0, scratch(1, integers.dtype)
         for i in range(v.size):
-            seen |= added(across, v[i], a[i], room, integers, floats)
-        seen |= multiplied(across, tau, room, integers, floats)
+            seen |= called(added, (across, v[i : i + 1], a[i], room, integers, floats))
+        seen |= called(multiplied, (across, tau, room, integers, floats))
         for i in range(v.size):
-            seen |= added(a[i], negated(v[i], known), across, room, integers, floats)
+            minus[0] = negated(v[i], known)
+            seen |= called(added, (a[i], minus, across, room, integers, floats))
         return seen
 
     return jit.compiled(reflecting_loop)

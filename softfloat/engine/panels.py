@@ -9,7 +9,7 @@ import numpy as np
 
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import carrier_for, goes_wide
-from softfloat.engine.parameters import floor_of, is_unusual, numbers, rule_for, way_of
+from softfloat.engine.parameters import floor_of, is_unusual, numbers, rule_for, spared, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
 
@@ -21,9 +21,12 @@ class Panels:
 
     def __init__(self, fmt: Format, settings: Settings, fused: bool) -> None:
         unusual, rule = is_unusual(fmt.spec), rule_for(settings, fmt, False)
-        self._kind, unsigned = (way_of(rule, unusual), unusual, fused), (1 << fmt.bits - 1) - 1
-        self._numbers = numbers(fmt.spec, fmt.spec, rule, carrier_for("div", fmt.spec, fmt.spec))
+        self._numbers, unsigned = (
+            numbers(fmt.spec, fmt.spec, rule, carrier_for("div", fmt.spec, fmt.spec)),
+            (1 << fmt.bits - 1) - 1,
+        )
         self._word, first = self._numbers[0].dtype, fmt.spec.nan_first if fmt.has_nan else unsigned + 1
+        self._kind = way_of(rule, unusual), unusual, fused, self._word
         lone = fmt.spec.lone_nan if fmt.has_nan else -1
         bits = fmt.sign_bit, unsigned, first if lone < 0 else unsigned + 1, lone, fmt.signed_zero
         self._known = np.array(bits, self._word)
@@ -34,24 +37,26 @@ class Panels:
     def factor(self, a: Codes, pivoting: bool, roots: bool = False) -> tuple[Any, int, int]:
         """(the row that each is now, pivots found, flags) of LU, or of Cholesky's factor with `roots`, which ends at a pivot that is not positive."""
         lines, order = a.T.astype(self._word, "C"), np.arange(len(a))
-        done = int(kernels().factoring(*self._kind, roots)(lines, order, pivoting, *self._room(len(a))))
+        run = spared(kernels().factoring(*self._kind)).run
+        done = run(lines.size * len(lines), lines, order, pivoting, roots, *self._room(len(a)))
         a[...] = lines.T
         return order, done >> 8, done & 0xFF
 
     def substitute(self, t: Codes, x: Codes, unit: bool) -> int:
         """Flags of T X = B for a lower triangle, B in place."""
         lines = x.T.astype(self._word, "C")
-        seen = kernels().substituting(*self._kind)(t.T.astype(self._word, "C"), lines, unit, *self._room(len(x)))
+        run = spared(kernels().substituting(*self._kind)).run
+        seen = run(lines.size * len(x), t.T.astype(self._word, "C"), lines, unit, *self._room(len(x)))
         x[...] = lines.T
-        return int(seen)
+        return seen
 
     def reflect(self, a: Codes, v: Codes, tau: Codes) -> int:
         """Flags of A - v (tau (vᵀ A)), A in place."""
         rows = a.astype(self._word, "C")
-        loop, word = kernels().reflecting(*self._kind), self._word.type
-        seen = loop(rows, v.astype(word), word(tau[0]), *self._room(a.shape[1]))
+        run = spared(kernels().reflecting(*self._kind)).run
+        seen = run(2 * rows.size, rows, v.astype(self._word), tau[:1].astype(self._word), *self._room(a.shape[1]))
         a[...] = rows
-        return int(seen)
+        return seen
 
 
 @lru_cache(maxsize=64)
