@@ -405,6 +405,20 @@ def test_a_table_is_made_when_it_pays() -> None:
     assert ways.result_table.cache_info().currsize == 2
 
 
+def test_few_elements_need_no_table() -> None:
+    x = every(HALF, 1601)
+    for cached in (named._lookup, ways.lookup, ways.result_table):
+        cached.cache_clear()
+    sizes, found = [], []
+    for _ in range(40):
+        found.append(bits.expm1(x, HALF))
+        sizes.append(ways.result_table.cache_info().currsize)
+    np.testing.assert_array_equal(found, [found[-1]] * len(found))
+    assert sizes[0] == 0
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == 1
+
+
 def test_squares_of_single() -> None:
     x = np.concatenate([operands(SINGLE, 1000, 1, 3)[0], moderate(SINGLE, 1000, 4)])
     for options in RULES + DRAWING:

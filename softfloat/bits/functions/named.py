@@ -91,12 +91,12 @@ class Binary(Protocol):
 
 
 @lru_cache(maxsize=512)
-def _tables(name: str, fmt: Format, whole: Settings) -> tuple[engine.Codes, engine.Codes] | None:
-    """The results at every code, if they are looked up there."""
+def _lookup(name: str, fmt: Format, whole: Settings) -> ways.Lookup | None:
+    """The results at every code, if there may be such."""
     settings = whole.for_format(fmt.name)
     if fmt.wide or fmt.spec.width > ways.TABLE_BITS or settings.rounding.draws or engine.loops().jit.DISABLED:
         return None
-    return ways.result_table(name, fmt.spec, engine.rule_for(settings, fmt, False))
+    return ways.lookup(name, fmt.spec, engine.rule_for(settings, fmt, False))
 
 
 def _is_two(x: Any, fmt: Format) -> bool:
@@ -121,10 +121,11 @@ def _straight(name: str, given: tuple[Any, ...], fmt: Format, options: Options) 
     if asked is None or taken is None:
         return None
     whole, each, _ = asked
-    tables = _tables(name, fmt, whole)
+    (a,), shape = taken
+    lookup = _lookup(name, fmt, whole)
+    tables = None if lookup is None else lookup.ready(a.size)
     if tables is None:
         return None
-    (a,), shape = taken
     codes, flags = np.empty(a.size, fmt.dtype), np.empty(a.size if each else 0, np.uint8)
     seen = engine.loops().gathering(each)(a, codes, flags, *tables)
     return calls.results(codes, flags, int(seen), shape, each)

@@ -107,7 +107,7 @@ def values_at(function: Function, operands: tuple[Floats, ...], kept: int, numbe
     """Results at operands, cut to `kept` significant bits, the last one sticky."""
     dropped = (1 << (53 - kept)) - 1
     values, doubtful = np.empty(operands[0].size), np.empty(operands[0].size, np.bool_)
-    settle = engine.loops().settling()
+    settle = engine.spared(engine.loops().settling()).taken(values.size)
     with np.errstate(all="ignore"):
         near, more, error = function.bounds(*operands)
         if not settle(near, more, error, values, doubtful, dropped, *numbers):

@@ -22,9 +22,10 @@ from softfloat.bits.functions.values import (
 )
 from softfloat.engine import Job, Work
 from softfloat.engine.elementwise import by_bytes, drawing
+from softfloat.engine.parameters import FEW, SPARED
 from softfloat.kernels.spec import CARRIER64, FormatSpec, Rule
 
-__all__ = ["TABLE_BITS", "code_of_two", "result_table", "work"]
+__all__ = ["TABLE_BITS", "Lookup", "code_of_two", "lookup", "work"]
 
 CHUNK = 1 << 14  # elements at a time: a dozen arrays of that many float64 stay in the cache
 TABLE_BITS = 16  # formats as wide get tables
@@ -49,6 +50,29 @@ def result_table(
     codes, flags = np.empty_like(every), np.empty(every.size, np.uint8)
     _computed(Job(name, fmt, fmt, rule, operands, codes, flags, True, 0.0, None))(0, every.size)
     return engine.flattened(codes), engine.flattened(flags)
+
+
+class Lookup:
+    """Results at every code of a format, which are made once more than a few are asked for."""
+
+    def __init__(self, name: str, fmt: FormatSpec, rule: Rule) -> None:
+        self._of, self._left = (name, fmt, rule), SPARED
+        self._made: tuple[engine.Codes, engine.Codes] | None = None
+
+    def ready(self, size: int) -> tuple[engine.Codes, engine.Codes] | None:
+        """Codes and flags; None if so many are to be computed by themselves."""
+        if self._made is None and size > min(self._left, FEW):
+            self._made = result_table(*self._of)
+        return self._made
+
+    def taken(self, size: int) -> tuple[engine.Codes, engine.Codes] | None:
+        """The same, for what does so many."""
+        self._left -= size
+        return self.ready(size)
+
+
+lookup = lru_cache(maxsize=512)(Lookup)
+"""One for each function, format and rule."""
 
 
 def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
@@ -110,13 +134,13 @@ def _looked_up(job: Job, a: engine.Codes, table: engine.Codes, raised: engine.Co
     return work
 
 
-def _computed(job: Job) -> Work:
-    """The work of a function chunk by chunk: operands decoded (or values looked up), then values, then codes."""
+def _computed(job: Job, spare: bool = False) -> Work:
+    """The work of a function chunk by chunk: operands decoded (or values looked up, but where that is spared), then values, then codes."""
     function, daz = FUNCTIONS[job.operation], job.rule.daz
     numbers = carrier_numbers(job.source, daz)
-    table = table_of(job.operation, job.source, daz) if _tabulated(job) else None
+    table = table_of(job.operation, job.source, daz) if _tabulated(job) and not spare else None
     kept = _kept(job)
-    decode = engine.loops().decoding()
+    decode = engine.spared(engine.loops().decoding())
     rounding = _rounding(job)
 
     def work(start: int, stop: int) -> int:
@@ -129,7 +153,7 @@ def _computed(job: Job) -> Work:
             else:
                 operands = tuple(np.empty(last - first) for _ in parts)
                 for part, place in zip(parts, operands, strict=True):
-                    decode(part, place, *numbers)
+                    decode.taken(place.size)(part, place, *numbers)
                 values = values_at(function, operands, kept, numbers)
             seen |= rounding(first, last, values)
         return seen
@@ -169,7 +193,8 @@ def work(job: Job) -> Work:
     if job.drawn is not None or not _may_be_tabulated(job):
         return _computed(job)
     if len(job.operands) == 1:
-        return _looked_up(job, job.operands[0], *result_table(name, job.fmt, job.rule))
+        tables = lookup(name, job.fmt, job.rule).taken(size)
+        return _computed(job, True) if tables is None else _looked_up(job, job.operands[0], *tables)
     if beside is not None and _pays(name, job.fmt, job.rule, beside, size):
         return _looked_up(job, job.operands[1 - beside.place], *result_table(name, job.fmt, job.rule, beside))
     if 2 * width <= TABLE_BITS and 2 * size >= 1 << 2 * width:
