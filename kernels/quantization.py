@@ -13,7 +13,6 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
-from numba.extending import intrinsic
 
 from . import jit
 from .fast import (
@@ -28,8 +27,8 @@ from .fast import (
     limits_of,
     narrow_convert,
 )
-from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
-from .vectors import load, named
+from .jit import bits_float, cut, float_bits, kernel, lowered, shift_left, shift_right
+from .vectors import load
 
 LENGTHS = (16, 32, 64, 128, 256)
 """Elements of a block that there are loops for."""
@@ -55,8 +54,11 @@ GROUP = 64
 def largest_of(length):
     """largest(numbers, start): the largest of `length` float32 numbers without their signs, as bits."""
 
-    @intrinsic
-    def largest(context, numbers, start):
+    def largest(numbers, start):
+        return (numbers[start : start + length] & MAGNITUDE).max()
+
+    @lowered(largest)
+    def define(context, numbers, start):
         def codegen(context, builder, signature, arguments):
             data = context.make_array(signature.args[0])(context, builder, arguments[0]).data
             where = context.cast(builder, arguments[1], signature.args[1], types.int64)
@@ -67,7 +69,7 @@ def largest_of(length):
 
         return types.int32(numbers, start), codegen
 
-    return named(largest, ("largest", length))
+    return jit.referable(largest, length)
 
 
 @kernel

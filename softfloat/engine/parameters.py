@@ -51,7 +51,7 @@ quantization = floor_of("quantization")
 
 # -- first calls -----------------------------------------------------------------------------------------------------
 
-FEW, SPARED = 1 << 7, 1 << 10
+FEW, SPARED = 1 << 8, 1 << 11
 """Elements of a call, and of all of a process, for which a loop is run by Python: a fraction of the time that it takes to be compiled."""
 FEW_PRODUCTS, SPARED_PRODUCTS = 1 << 10, 1 << 12
 """The same of products of the plain loop of sums, which takes longer."""

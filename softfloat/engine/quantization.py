@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,8 @@ from softfloat.blocks import Fixed
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.elementwise import quick
 from softfloat.engine.parameters import (
+    FEW_PRODUCTS,
+    SPARED_PRODUCTS,
     fast,
     fast_numbers,
     fits_narrow_carrier,
@@ -18,6 +21,7 @@ from softfloat.engine.parameters import (
     packed,
     quantization,
     rule_for,
+    spared,
 )
 from softfloat.engine.threads import share
 from softfloat.environments import Overflow, Rounding, Settings
@@ -200,6 +204,8 @@ def element_numbers(element: Format | Fixed, settings: Settings) -> tuple[Codes,
     return packed(CARRIER32, limits)
 
 
+few_of = partial(spared, few=FEW_PRODUCTS, spared=SPARED_PRODUCTS)
+"""Loops of blocks take as long to compile as those of sums."""
 ALL_SUBNORMAL = 127 + 90
 """The exponent field below which a float32 has one quantum; scaled numbers stay below 2^60."""
 
@@ -241,13 +247,13 @@ def quantized(
 
     parts: list[tuple[Codes, Codes]] = []
     for place in places:
-        blocks, loop = place.blocks(flat.size), make(place.length, kind)
+        blocks, run = place.blocks(flat.size), few_of(make(place.length, kind)).run
         own, left = np.empty(blocks, kind_of_scales), np.zeros(blocks, np.uint8)
 
         def work(
-            start: int, stop: int, place: Places = place, own: Codes = own, left: Codes = left, loop: Any = loop
+            start: int, stop: int, place: Places = place, own: Codes = own, left: Codes = left, run: Any = run
         ) -> int:
-            return int(loop(flat, codes, own, left, flags, place.span(start, stop), *known, *of_elements))
+            return int(run(stop - start, flat, codes, own, left, flags, place.span(start, stop), *known, *of_elements))
 
         seen |= share(blocks * place.elements, work, place.elements)
         parts.append((own, left))
@@ -292,7 +298,7 @@ def four_over_six(
         0,
         np.zeros(blocks, np.uint8),
     )
-    loop = kernels.four_over_six(places.length, squares, each)
+    run = few_of(kernels.four_over_six(places.length, squares, each)).run
     encode, amax, divisor = tensor
     reals = np.array([element.max, encode, scales.high, amax, divisor, SMALLEST_NORMAL, 0.5], np.float32)
     known = reals, np.int32(scales.zero_code), scales.multipliers, values, *scale_numbers(scales.scale)
@@ -300,6 +306,6 @@ def four_over_six(
 
     def work(start: int, stop: int) -> int:
         span = places.span(start, stop)
-        return int(loop(flat, made.codes, made.scales, made.left, made.flags, span, *known, *limits))
+        return run(stop - start, flat, made.codes, made.scales, made.left, made.flags, span, *known, *limits)
 
     return replace(made, seen=share(flat.size, work, places.elements))
