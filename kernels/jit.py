@@ -127,11 +127,12 @@ _ADDRESSED: list[Any] = []  # code is there as long as what it was compiled by
 @cache
 def address_of(function: Callable, kinds: tuple, arrays: bool = False) -> int:
     """Where the machine code of a function for arguments of these types is, which other code calls. It allocates no memory, nor makes `arrays`."""
-    dispatcher: Any = compiled(function, _nrt=arrays, no_cpython_wrapper=True)
-    dispatcher.compile(kinds)
-    _ADDRESSED.append(dispatcher)
-    made = dispatcher.overloads[kinds]
-    return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
+    with interruptible():
+        dispatcher: Any = compiled(function, _nrt=arrays, no_cpython_wrapper=True)
+        dispatcher.compile(kinds)
+        _ADDRESSED.append(dispatcher)
+        made = dispatcher.overloads[kinds]
+        return made.library.get_pointer_to_function(made.fndesc.llvm_func_name)
 
 
 def referable(function: Callable, *parameters: object) -> Callable:
