@@ -32,8 +32,8 @@ DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
     ("tutorials", True): 17,
     ("tutorials", False): 46,
-    ("numerics", True): 62,
-    ("numerics", False): 97,
+    ("numerics", True): 61,
+    ("numerics", False): 96,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""
