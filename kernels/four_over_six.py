@@ -11,7 +11,7 @@ import numpy as np
 
 from . import jit
 from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
-from .jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .jit import all_of, bits_float, cut, float_bits, kernel, shift_left, shift_right
 from .quantization import LARGE, LARGEST_MULTIPLIER, TINY_BITS, UNIT, largest_in_block, place_of
 
 WAYS, SMALLEST = 2, np.int32(1)
@@ -32,15 +32,6 @@ def element_read(bits, scaled, limits):
     exponent = shift_right(max(scaled, limits.lowest_bits), 23)
     quantum = shift_left(cut(UNIT - limits.scale_exponent + exponent, NONE), 23)
     return code, flags, n * bits_float(quantum, ZERO)
-
-
-@kernel
-def any_of(raised):
-    """Flags OR-ed together."""
-    seen = NONE
-    for i in range(raised.size):
-        seen |= np.int32(raised[i])
-    return seen
 
 
 @cache
@@ -156,6 +147,6 @@ def four_over_six(length, squares, each):
                             noted[k] = shift_right(found[k], CODE_BITS)
                         else:
                             seen[k] |= found[k]
-        return shift_right(any_of(seen), CODE_BITS)
+        return shift_right(all_of(seen), CODE_BITS)
 
     return jit.compiled(four_over_six_loop)

@@ -63,6 +63,15 @@ def fill_row(target, value):
         target[j] = value
 
 
+@kernel
+def all_of(flags):
+    """Flags OR-ed together."""
+    seen = 0
+    for i in range(flags.size):
+        seen |= np.int64(flags[i])
+    return seen
+
+
 def _source_digest() -> int:
     """62 bits of SHA-256 over all kernel sources: what is compiled depends on more of them than the outermost function's."""
     digest = hashlib.sha256()

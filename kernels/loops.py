@@ -16,7 +16,7 @@ from numba.np.numpy_support import from_dtype
 
 from . import arith, jit, projected, rounding, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
-from .jit import cut, float_bits, read_only, scratch
+from .jit import all_of, cut, float_bits, read_only, scratch
 from .parts import Composed, called
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
 from .rounding import target_of
@@ -227,20 +227,18 @@ def _ending(way, unusual, kind):
 
     def ending_row(x, y, z, values, states, random, codes, flags, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
-        seen, hangs = 0, False
+        hangs = False
         for i in range(x.size):
             raised, number, signals = read_state(states[i], target)
             uniform = random[i] if drawn else target.zero
             codes[i], flags[i] = ended(values[i], raised, number, signals, uniform, source, target)
             if drawn:
                 hangs |= undecided(values[i], uniform, target)
-        for i in range(x.size):
-            seen |= flags[i]
         if target.propagate != target.none:
             for i in range(x.size):
                 state = read_state(states[i], target)
                 codes[i] = carried(codes[i], x[i], y[i], z[i], values[i], *state, source, target)
-        return np.int64(seen) | (256 if hangs else 0)
+        return all_of(flags[: x.size]) | (256 if hangs else 0)
 
     return ending_row
 
@@ -302,6 +300,16 @@ def _elementwise():
 
 
 @jit.row
+def add_rest(uniforms, start, count, key, stream, width):
+    """What random numbers of so many positions have after their top 16 bits."""
+    if width > 16:
+        for done in range(0, count, TILE):
+            some = uniforms[done : done + TILE]
+            add_low((start + done) // TILE, some, key, stream)
+            keep_bits(some, width)
+
+
+@jit.row
 def drawn_pass(
     rows, a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width,
 ):  # fmt: skip
@@ -319,30 +327,25 @@ def drawn_pass(
                 uniforms[i] = unit_fraction(handed[first + i], width)
         else:
             for done in range(0, count, TILE):
-                tile, some = (start + first + done) // TILE, uniforms[done : done + TILE]
-                fill_high(tile, half_words, some, key, stream)
+                some = uniforms[done : done + TILE]
+                fill_high((start + first + done) // TILE, half_words, some, key, stream)
                 if width < 16:
                     keep_bits(some, width)
-                if at_once and width > 16:
-                    add_low(tile, some, key, stream)
-                    keep_bits(some, width)
+            if at_once:
+                add_rest(uniforms, start + first, count, key, stream, width)
         told, found = flags[first:last] if flags.size else room[:count], results[:count]
         own, lacks, hidden = extra if extra.size == 1 else extra[first:last], more[first:last], unknown[first:last]
         called(operate, (x, y, z, own, uniforms, values, states, integers, floats))
         raised = called(end, (x, y, z, values, states, uniforms, found, told, integers, floats))
         if raised > FLAGS and not at_once:
-            if not handed.size and width > 16:
-                for done in range(0, count, TILE):
-                    some = uniforms[done : done + TILE]
-                    add_low((start + first + done) // TILE, some, key, stream)
-                    keep_bits(some, width)
+            if not handed.size:
+                add_rest(uniforms, start + first, count, key, stream, width)
             called(settle, (x, y, z, own, lacks, uniforms, hidden, integers, floats))
             raised = called(end, (x, y, z, values, states, uniforms, found, told, integers, floats))
             if more.size:
-                raised = 0
                 for i in range(count):
                     told[i] = 0 if hidden[i] else told[i]
-                    raised |= np.int64(told[i])
+                raised = all_of(told)
         write_words(codes, found, made, first)
         seen |= raised & FLAGS
     return seen
@@ -373,15 +376,7 @@ def elementwise_drawn(operation, unusual, by_rule=False):
 
 @jit.once
 def _elementwise_drawn():
-    def elementwise_drawn_loop(
-        rows, a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width,
-    ):  # fmt: skip
-        return drawn_pass(
-            rows, a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed,
-            width,
-        )  # fmt: skip
-
-    return jit.compiled(elementwise_drawn_loop)
+    return jit.compiled(drawn_pass)
 
 
 @cache

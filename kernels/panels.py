@@ -6,11 +6,9 @@ bit, the bits without it, the first NaN among these, the code of a lone NaN or -
 
 from functools import cache
 
-import numpy as np
-
 from . import jit
 from .carrier import source_of
-from .jit import kernel, scratch
+from .jit import all_of, kernel, scratch
 from .loops import _element, kinds_of
 from .parts import Composed, called
 from .rounding import target_of
@@ -27,15 +25,6 @@ def size_of(code, known):
 def negated(code, known):
     """The code of the number of the other sign."""
     return code ^ known[0] if (known[4] != 0) | (code & known[1] != 0) else code
-
-
-@kernel
-def all_of(flags):
-    """Flags OR-ed together."""
-    seen = 0
-    for i in range(flags.size):
-        seen |= np.int64(flags[i])
-    return seen
 
 
 @cache

@@ -26,6 +26,7 @@ from softfloat.bits.blocks.scales import every_scale, product_of_scales
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.engine.programs import check_inputs
+from softfloat.engine.quantization import LONGEST_SCALE
 from softfloat.environments import Environment, InfiniteInput, Overflow, Rounding, Settings
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
@@ -38,8 +39,6 @@ __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
 AXES = -1, -2
 """Those that a product of matrices sums over."""
-LONGEST_TABLE = 8
-"""Bits of scales whose codes have a table."""
 SWAPPED = {"first_fused": "second_fused", "second_fused": "first_fused", "first": "second", "second": "first"}
 """What an order is called where the operands change places."""
 
@@ -248,7 +247,7 @@ def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
         low, high = (exact_float(np.uint32(code).view(np.float32)) for code in (known.min(), last))
     else:
         ends = np.array([known.min(), last])
-        low, high = (every_scale(fmt)[ends] if fmt.bits <= LONGEST_TABLE else engine.decoded(ends, fmt)).tolist()
+        low, high = (every_scale(fmt)[ends] if fmt.bits <= LONGEST_SCALE else engine.decoded(ends, fmt)).tolist()
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     return low * whole, high * whole
 
