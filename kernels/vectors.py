@@ -6,6 +6,8 @@ written out. Those wider than the CPU's are split by LLVM: the code is portable,
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
@@ -22,6 +24,16 @@ _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16":
 INDEX = ir.IntType(64)
 _DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
 """Rounding in an instruction itself, without exceptions (Intel SDM, EVEX.RC)."""
+
+
+@lru_cache(maxsize=4096)
+def _written(kind, count, x, _):
+    return ir.Constant(ir.VectorType(kind, count), [x] * count)
+
+
+def everywhere(kind, count, x):
+    """A number in every lane, which is made and written as text once. -0 is not 0 there."""
+    return _written(kind, count, x, repr(x))
 
 
 class Vector:
@@ -43,7 +55,7 @@ class Vector:
     def _like(self, other):
         if isinstance(other, Vector):
             return other.value
-        return ir.Constant(self.value.type, [other] * self.value.type.count)
+        return everywhere(self.element, self.value.type.count, other)
 
     def _new(self, value):
         return Vector(self.builder, value)

@@ -9,7 +9,7 @@ from copy import copy
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..vectors import Vector
+from ..vectors import Vector, everywhere
 
 BIT, BYTE, SHORT, WORD, LONG = (ir.IntType(width) for width in (1, 8, 16, 32, 64))
 SINGLE, DOUBLE = ir.FloatType(), ir.DoubleType()
@@ -140,15 +140,14 @@ class Code:
 
     def everywhere(self, x, kind=SINGLE):
         """A number known by now, in every lane."""
-        return Vector(self.builder, ir.Constant(ir.VectorType(kind, self.lanes), [x] * self.lanes))
+        return Vector(self.builder, everywhere(kind, self.lanes, x))
 
     def splat(self, scalar):
         """A number in every lane."""
         scalar = getattr(scalar, "value", scalar)
-        kind = ir.VectorType(scalar.type, self.lanes)
-        first = self.builder.insert_element(ir.Constant(kind, ir.Undefined), scalar, ir.Constant(WORD, 0))
-        zeros = ir.Constant(ir.VectorType(WORD, self.lanes), [0] * self.lanes)
-        return Vector(self.builder, self.builder.shuffle_vector(first, ir.Constant(kind, ir.Undefined), zeros))
+        nothing = ir.Constant(ir.VectorType(scalar.type, self.lanes), ir.Undefined)
+        first = self.builder.insert_element(nothing, scalar, ir.Constant(WORD, 0))
+        return Vector(self.builder, self.builder.shuffle_vector(first, nothing, everywhere(WORD, self.lanes, 0)))
 
     def only(self, vector):
         """The number of a vector of one lane."""

@@ -32,8 +32,8 @@ from .orders import ERRORS, ORDERS
 
 POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
-    "integers": LONG, "floats": DOUBLE, "again": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE, "spans_a": DOUBLE, "spans_b": DOUBLE,
-    "low_c": DOUBLE,
+    "integers": LONG, "floats": DOUBLE, "again": BYTE, "fill": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE, "spans_a": DOUBLE,
+    "spans_b": DOUBLE, "low_c": DOUBLE,
 }  # fmt: skip
 """What is at places that a call hands over; operands may lie there as codes."""
 FIELDS = (
@@ -198,9 +198,6 @@ class Maker:
         self.rings = {PRODUCT: (0, sizes[PRODUCT]), RUNNING: (sizes[PRODUCT], sizes[RUNNING])}
         self.planes = sum(sizes.values()) if self.stage.draws else 0
         self.module = ir.Module("sums")
-        if self.stage.draws:
-            self.fill = self.function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
-            noise.fill(self.fill, what.rows, what.lanes)
 
     def function(self, name, returned, *kinds):
         """A function of this module, never a part of another."""
@@ -369,6 +366,7 @@ class Driver:
     def random(self, site, first, stop, mask):
         """Numbers first ... stop - 1 of a site are there, of which as many before may be as its ring holds more."""
         code, filled = self.code, self.filled[site]
+        fill = code.builder.bitcast(self.call["fill"], noise.FILL.as_pointer())
         block = first & ~(noise.ROUNDINGS - 1)
         with code.when(filled.get() < block):
             filled.set(block)
@@ -376,7 +374,7 @@ class Driver:
             plane = (filled.get() & mask) + self.maker.rings[site][0]
             strides = self.call["row_stride"], self.call["column_stride"]
             code.call(
-                self.maker.fill, code.at(code.as_words(self.noise), plane * self.maker.sum.cells), site,
+                fill, code.at(code.as_words(self.noise), plane * self.maker.sum.cells), site,
                 filled.get() // noise.ROUNDINGS, self.corner, *strides, *(self.call[x] for x in ADDRESS),
             )  # fmt: skip
             filled.set(filled.get() + noise.ROUNDINGS)

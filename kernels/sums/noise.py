@@ -1,10 +1,12 @@
 """Random numbers of a tile's roundings: Philox, eight roundings of an output in one block."""
 
+from typing import NamedTuple
+
 from llvmlite import ir
 
 from ..prng import DOT_PLANE
 from ..vectors import Vector
-from .language import LONG, WORD, Code, Int
+from .language import CACHE_LINE, LONG, WORD, Code, Int
 
 PHILOX_MULTIPLIERS, PHILOX_STEPS = (0xD2511F53, 0xCD9E8D57), (0x9E3779B9, 0xBB67AE85)
 LOW_WORD = 0xFFFFFFFF
@@ -26,8 +28,28 @@ def _philox(outputs, where, stream, keys):
     return words
 
 
-def fill(function, rows, lanes):
-    """The code of fill(noise, site, block, corner, row_stride, column_stride, width, key, stream): eight planes of a tile's random bits.
+class Noise(NamedTuple):
+    """Random numbers of tiles of so many rows and lanes, which loops of all their sums call by address."""
+
+    rows: int
+    lanes: int
+
+
+FILL = ir.FunctionType(ir.VoidType(), [WORD.as_pointer(), *[LONG] * 8])
+
+
+class Filler:
+    """All code of that: the function `loop`."""
+
+    def __init__(self, what):
+        self.module = ir.Module("noise")
+        function = ir.Function(self.module, FILL, "loop")
+        function.attributes.alignstack = CACHE_LINE  # else vectors that leave registers lie across lines
+        _fill(function, *what)
+
+
+def _fill(function, rows, lanes):
+    """The code of loop(noise, site, block, corner, row_stride, column_stride, width, key, stream): eight planes of a tile's random bits.
 
     Of each number the first 16 bits, or `width` if these are fewer.
     """

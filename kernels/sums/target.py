@@ -17,6 +17,7 @@ from ..jit import SOURCE_DIGEST
 from ..linking import brief_passes
 from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
+from .noise import Filler, Noise
 from .orders import ORDERS
 from .reading import INFINITIES, READ_FIELDS, Reader, Reading
 from .trees import Trees
@@ -42,6 +43,8 @@ def _maker(what):
         return Blocks
     if isinstance(what, Reading):
         return Reader
+    if isinstance(what, Noise):
+        return Filler
     if isinstance(what, UnitSum):
         return Units
     return InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees
@@ -119,6 +122,11 @@ def again_address(what):
     return address("stores" if isinstance(what, UnitSum) else "wide" if what.stage.double else "rounding")
 
 
+def noise_address(what):
+    """Where is what makes the random numbers of a sum's tiles; 0 where nothing draws."""
+    return loop_of(Noise(what.rows, what.lanes)).address if what.draws else 0
+
+
 PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
 
@@ -138,5 +146,6 @@ __all__ = [
     "address",
     "again_address",
     "loop_of",
+    "noise_address",
     "spanned",
 ]

@@ -143,9 +143,6 @@ class Units(Maker):
         self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), CODED[what.coded]
         self.rings, self.planes = {STORE: (0, noise.ROUNDINGS)}, noise.ROUNDINGS * what.draws
         self.module = ir.Module("sums")
-        if what.draws:
-            self.fill = self.function("fill", ir.VoidType(), WORD.as_pointer(), *[LONG] * 8)
-            noise.fill(self.fill, what.rows, what.lanes)
         self.quickly, self.extremes = {}, EXTREMES
         inexact, all_noted = (INEXACT,) * (not what.counts), (*self.carried, *slots)
         self.looking = self.brief = self._turns("looking", (*all_noted, *inexact), self._step(True))

@@ -26,7 +26,7 @@ class Job:
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         self.what, self._loop, self.places = what, sums().loop_of(what), sums().PLACES
         words = [0] * len(self.places)
-        words[self.places["again"]] = sums().again_address(what)
+        words[self.places["again"]], words[self.places["fill"]] = sums().again_address(what), sums().noise_address(what)
         for name, number in (addresses(arrays) | dict(numbers)).items():
             words[self.places[name]] = number
         self.words = array("Q", words)
