@@ -49,14 +49,18 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if config.getoption("--exhaustive"):
         return
     cases: Counter[str] = Counter()
+    kept: list[pytest.Item] = []
+    others: list[pytest.Item] = []
     for item in items:
         left_out = item.get_closest_marker("exhaustive") is not None
         for sampled in item.iter_markers("sampled"):
             test = item.nodeid.partition("[")[0]
             left_out |= _diagonal(item, cases[test]) % sampled.args[0] > 0
             cases[test] += 1
-        if left_out:
-            item.add_marker(pytest.mark.skip(reason="needs --exhaustive"))
+        (others if left_out else kept).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=others)
+    config.stash[LEFT_OUT] = len(others)
 
 
 def pytest_collection_finish() -> None:
@@ -118,6 +122,7 @@ def vectors() -> Path:
 
 # -- conformance -----------------------------------------------------------------------------------------------------
 
+LEFT_OUT = pytest.StashKey[int]()
 COUNTS = pytest.StashKey[tallies.Counts]()
 FROM_WORKERS = pytest.StashKey[list[tallies.Counts]]()
 
@@ -157,7 +162,7 @@ def pytest_configure(config: pytest.Config) -> None:
         database=None,
     )
     hypothesis.settings.load_profile("here")
-    config.stash[COUNTS] = {}
+    config.stash[COUNTS], config.stash[LEFT_OUT] = {}, 0
     config.stash[FROM_WORKERS] = []
 
 
@@ -179,6 +184,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     if hasattr(session.config, "workeroutput"):
         counts = session.config.stash[COUNTS]
         session.config.workeroutput["conformance"] = [[*key, *value] for key, value in counts.items()]
+        session.config.workeroutput["left out"] = session.config.stash[LEFT_OUT]
 
 
 class Workers:
@@ -195,8 +201,10 @@ class Workers:
 
     @staticmethod
     def pytest_testnodedown(node: Any) -> None:
-        rows = getattr(node, "workeroutput", {}).get("conformance", [])
+        told = getattr(node, "workeroutput", {})
+        rows = told.get("conformance", [])
         node.config.stash[FROM_WORKERS].append({tuple(row[:4]): tuple(row[4:]) for row in rows})
+        node.config.stash[LEFT_OUT] = max(node.config.stash[LEFT_OUT], told.get("left out", 0))
 
 
 def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager) -> None:
@@ -205,6 +213,8 @@ def pytest_plugin_registered(plugin: object, manager: pytest.PytestPluginManager
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
+    if config.stash[LEFT_OUT]:
+        terminalreporter.write_line(f"{config.stash[LEFT_OUT]} cases are left out: they need --exhaustive")
     counts = tallies.merge([config.stash[COUNTS], *config.stash[FROM_WORKERS]])
     path, kept = config.getoption("--conformance-table"), config.getoption("--conformance-counts")
     if kept and not hasattr(config, "workerinput"):  # of a worker, whose counts the others' process has

@@ -15,22 +15,25 @@ from softfloat.accumulators import Accumulator
 Case = tuple[Accumulator, Format | str, dict[str, Any]]
 """What sums, the format of its operands, and options."""
 PLACES = 8
-"""Among how many of them pairs of properties are dealt out: there are more tests of the same cases."""
+"""Among how many of them cases that show pairs of properties are dealt out: there are more tests of the same cases."""
 
 
 def covering(cases: Sequence[Mapping[str, Hashable]], place: int | None = None) -> set[int]:
-    """The numbers of cases that show each value of each axis, and all pairs of two axes' values; or of these every eighth, from the
-    `place`-th on."""
-    pairs = {frozenset(two): None for case in cases for two in itertools.combinations(case.items(), 2)}
-    left = {frozenset([x]) for case in cases for x in case.items()}
-    left.update(pairs if place is None else itertools.islice(pairs, place % PLACES, None, PLACES))
-    showing = [{x for x in left if x <= set(case.items())} for case in cases]
-    found: set[int] = set()
-    while left:
-        best = max(range(len(cases)), key=lambda n: (len(showing[n] & left), ((place or 0) - n) % len(cases)))
-        found.add(best)
-        left -= showing[best]
-    return found
+    """The numbers of cases that show each value of each axis, and of more that show all pairs of two axes' values; or of these more every
+    eighth, from the `place`-th on. Tests of the same cases share the first, whose loops are compiled once."""
+    found: list[int] = []
+
+    def show(size: int) -> None:
+        showing = [set(itertools.combinations(sorted(case.items(), key=repr), size)) for case in cases]
+        left = set[Any]().union(*showing).difference(*(showing[n] for n in found))
+        while left:
+            found.append(max(range(len(cases)), key=lambda n: (len(showing[n] & left), -n)))
+            left -= showing[found[-1]]
+
+    show(1)
+    single = len(found)
+    show(2)
+    return {*found[:single], *found[single:][slice(None) if place is None else slice(place % PLACES, None, PLACES)]}
 
 
 def axes(case: Case) -> dict[str, Hashable]:
