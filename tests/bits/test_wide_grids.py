@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from covering import Case, over, resolved
 from faster import SERVED, both, same, same_counts
 
 from softfloat import Accumulator, Format, bits, float64
@@ -45,6 +46,15 @@ OPTIONS: list[dict[str, Any]] = [
     {"rounding": "toward_negative", "ftz": True, "daz": True},
     {"overflow": "saturate"},
 ]
+JOINED = [
+    *(chunked(7, fmt, fmt) for fmt in (float64, LONG)),
+    *(fma(fmt).replace(name="chains", chains=3) for fmt in (float64, CLIPPED)),
+]
+CASES: list[Case] = [
+    (how, how.partials, given)
+    for how in [*HOW, *JOINED]
+    for given in (*({"rounding": mode} for mode in MODES), *DRAWS)
+]
 SHAPES = [((9, 23, 11), 1.0), ((2, 3, 40, 10), 2.0**200), ((17, 5, 8), 2.0**-200)]
 
 
@@ -69,37 +79,19 @@ def operands(
     return tuple(codes_of(x, fmt) for x in (a * scale, b * scale, start * scale**2))
 
 
-@pytest.mark.sampled(5)
-@pytest.mark.parametrize("rounding", MODES)
-@pytest.mark.parametrize("how", HOW, ids=repr)
-def test_same_bits_flags_and_counts(how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@over(CASES, 0)
+def test_same_bits_flags_and_counts(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of four random bits many meet a fraction of as many exactly, which the first sixteen leave open."""
+    how, fmt, options, _ = resolved(case)
     for seed, (shape, scale) in enumerate(SHAPES):
-        fmt = how.partials
         a, b, c = operands(shape, scale, seed, fmt)
-        given: dict[str, Any] = {"rounding": rounding, "daz": seed == 1}
+        given = options | ({"stream": seed} if "seed" in options else {"daz": seed == 1})
         for start in (None, c):
             product = partial(bits.matmul, a, b, fmt, how, start, **given)
             same(both(monkeypatch, product))
             if len(shape) == 3:
                 same_counts(both(monkeypatch, partial(product, count=True)))
         same(both(monkeypatch, partial(bits.sum, a, fmt, how, -1, **given)))
-
-
-@pytest.mark.sampled(3)
-@pytest.mark.parametrize("drawn", DRAWS, ids=str)
-@pytest.mark.parametrize("how", HOW, ids=repr)
-def test_drawn_roundings_have_the_same_bits(
-    how: Accumulator, drawn: dict[str, Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Of four random bits many meet a fraction of as many exactly, which the first sixteen leave open."""
-    for seed, (shape, scale) in enumerate(SHAPES):
-        fmt = how.partials
-        a, b, c = operands(shape, scale, seed, fmt)
-        for start in (None, c):
-            product = partial(bits.matmul, a, b, fmt, how, start, stream=seed, **drawn)
-            same(both(monkeypatch, product))
-            if len(shape) == 3:
-                same_counts(both(monkeypatch, partial(product, count=True)))
 
 
 @pytest.mark.parametrize(
@@ -116,21 +108,14 @@ def test_random_bits_after_the_first_sixteen_decide(how: Accumulator, monkeypatc
 
 
 LINES = {"one": 1, "few": 5, "many": 150}
-JOINED = [
-    *(chunked(7, fmt, fmt) for fmt in (float64, LONG)),
-    *(fma(fmt).replace(name="chains", chains=3) for fmt in (float64, CLIPPED)),
-]
 
 
-@pytest.mark.sampled(13)
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("outputs", LINES.values(), ids=LINES)
-@pytest.mark.parametrize("given", [{}, {"rounding": "toward_negative"}, *DRAWS[1:]], ids=str)
-@pytest.mark.parametrize("how", [*HOW, *JOINED], ids=repr)
-def test_outputs_in_a_line(
-    how: Accumulator, given: dict[str, Any], outputs: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@over(CASES, 1)
+def test_outputs_in_a_line(case: Case, outputs: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each with operands of its own, or with one for all; sums so far; counts; infinity and 2^-1060 in some of them."""
-    fmt = how.partials
+    how, fmt, given, _ = resolved(case)
     a, b, c = operands((outputs + 2, 40, outputs + 2), 1.0, outputs, fmt)
     a, b, start = a[:outputs], b.T[:outputs].copy(), c[0, :outputs]
     plain, odd = (a, b), (a.copy(), b.copy())
@@ -217,25 +202,18 @@ def test_operands_and_outputs_of_other_formats(monkeypatch: pytest.MonkeyPatch) 
                 same(both(monkeypatch, partial(bits.sum, a[:1], first, how, 0, **given)))
 
 
-GENERATED: list[tuple[Accumulator, dict[str, Any]]] = [
-    (how, given)
-    for how in HOW
-    for given in (*({"rounding": mode} for mode in MODES), *DRAWS[1 : 3 if how.block == 1 else 0])
-]
-"""Sums, and how they are rounded; exact ones that draw are done by the long accumulator."""
-
-
 @SERVED
-@pytest.mark.sampled(7)
-@pytest.mark.parametrize(("how", "given"), GENERATED, ids=str)
-def test_ordinary_numbers_are_served(how: Accumulator, given: dict[str, Any], monkeypatch: pytest.MonkeyPatch) -> None:
+@over(CASES, 2)
+def test_ordinary_numbers_are_served(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """And no integers are asked: of one product, whatever its size, of many, and of few outputs."""
+    how, fmt, given, _ = resolved(case)
 
     def refused(*_: Any) -> None:
         raise AssertionError("a sum was done one operation after another")
 
-    monkeypatch.setattr(wide_sums, "_sum", refused)
-    random, fmt = np.random.default_rng(1), how.partials
+    if how in HOW and (how.block == 1 or "seed" not in given):  # else the long accumulator does them, or several sums are joined
+        monkeypatch.setattr(wide_sums, "_sum", refused)
+    random = np.random.default_rng(1)
     for shape in ((3, 4), (60, 70), *[(2, 5, 6)] * (how.compensation is None or "seed" not in given)):
         a = codes_of(random.standard_normal(shape), fmt)
         bits.matmul(a, a.swapaxes(-1, -2).copy(), fmt, how, **given)

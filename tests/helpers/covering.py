@@ -39,11 +39,11 @@ def covering(cases: Sequence[Mapping[str, Hashable]], place: int | None = None) 
 def axes(case: Case) -> dict[str, Hashable]:
     """What a loop of such a sum is made from: who sums, in which kind of format, operands of the same or of another, and how it rounds."""
     how, fmt, options = case
-    sums = how.partials.name
+    sums = str(how.partials.name)
     defaults = {"rounding": "nearest_even", "overflow": "infinity", "tininess": "after"}
     return {
         "order": (how.name.partition("(")[0], how.compensation, how.name.partition("mode=")[2], how.chains > 1),
-        "sums": sums if sums in ("float16", "bfloat16", "float32") else "narrow",
+        "sums": sums if how.partials.p >= 24 or sums in ("float16", "bfloat16") else "narrow",
         "same": getattr(fmt, "name", fmt) == sums,
         "random bits": options.get("sr_bits", 0) // 8,
         "environment": "environment" in options,
