@@ -261,7 +261,7 @@ FUSED: list[Case] = [
 ]
 
 
-@over(FUSED, 0)
+@over(FUSED, 2)
 def test_fused_sums_go_on_from_their_first_special_operand(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     """In rows, in columns, in both before each other and after, in c; with sums that overflow before, and zeros against infinities."""
     accumulator, fmt, options, rng = resolved(case)

@@ -75,7 +75,7 @@ ENDS: list[Case] = [
 
 
 @pytest.mark.parametrize("count", [False, True])
-@over(ENDS, 1)
+@over(ENDS, 2)
 def test_ends_of_what_is_served(case: Case, count: bool, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
     """Outputs whose operands, sums and c lie as far apart as formats allow, a panel at a time."""
     accumulator, fmt, options, rng = resolved(case)
