@@ -65,26 +65,13 @@ def _by(operation, way, unusual):
     return by_row
 
 
-def _kinds(word):
-    known = kinds_of(word)
-    return known | dict.fromkeys(("line", "x", "y"), known["codes"]) | {"room": known["flags"]}
-
-
-@cache
-def factoring(way, unusual, fused, word):
-    """loop(lines, order, pivoting, roots, minus, room, known, integers, floats) -> pivots that were found, and 8 bits below them flags OR-ed
-    together.
-
-    LU of a panel, or Cholesky's factor (`roots`), which ends at a pivot that is not positive.
-    """
-    rows = _adding(way, unusual, fused, False), _by("div", way, unusual), _by("sqrt", way, unusual)
-    return Composed(_factoring(), rows, _kinds(word))
-
-
 @jit.once
 def _factoring():
     def factoring_loop(rows, lines, order, pivoting, roots, minus, room, known, integers, floats):
-        less, divided, rooted = jit.fixed_tuple(rows, 3)
+        """Pivots that were found, and 8 bits below them flags OR-ed together: of LU of a panel, or of Cholesky's factor (`roots`), which
+        ends at a pivot that is not positive.
+        """
+        less, divided, rooted = rows[0], rows[1], rows[len(rows) - 1]
         n, m = lines.shape
         seen, count = 0, min(n, m)
         for k in range(count):
@@ -116,15 +103,10 @@ def _factoring():
     return jit.compiled(factoring_loop)
 
 
-@cache
-def substituting(way, unusual, fused, word):
-    """loop(columns, lines, unit, minus, room, known, integers, floats) -> flags OR-ed together: of a lower triangular system."""
-    return Composed(_substituting(), (_adding(way, unusual, fused, False), _by("div", way, unusual)), _kinds(word))
-
-
 @jit.once
 def _substituting():
     def substituting_loop(rows, columns, lines, unit, minus, room, known, integers, floats):
+        """Flags OR-ed together, of a lower triangular system."""
         less, divided = jit.fixed_tuple(rows, 2)
         seen, n = 0, columns.shape[0]
         for k in range(n):
@@ -140,15 +122,10 @@ def _substituting():
     return jit.compiled(substituting_loop)
 
 
-@cache
-def reflecting(way, unusual, fused, word):
-    """loop(a, v, tau, across, room, known, integers, floats) -> flags OR-ed together: A - v (tau (vᵀ A)) in place, row by row."""
-    return Composed(_reflecting(), (_adding(way, unusual, fused, True), _by("mul", way, unusual)), _kinds(word))
-
-
 @jit.once
 def _reflecting():
     def reflecting_loop(rows, a, v, tau, across, room, known, integers, floats):
+        """Flags OR-ed together, of A - v (tau (vᵀ A)) in place, row by row."""
         added, multiplied = jit.fixed_tuple(rows, 2)
         seen, minus = 0, scratch(1, integers.dtype)
         for i in range(v.size):
@@ -160,3 +137,22 @@ def _reflecting():
         return seen
 
     return jit.compiled(reflecting_loop)
+
+
+LOOPS = {
+    "lu": (_factoring, ("column", "div")),
+    "cholesky": (_factoring, ("column", "div", "sqrt")),
+    "substitute": (_substituting, ("column", "div")),
+    "reflect": (_reflecting, ("row", "mul")),
+}
+"""Loops, and the rows that they call: a column or a row is added, times a number, or an operation is done on a line."""
+
+
+@cache
+def panel(name, way, unusual, fused, word):
+    """One of these loops, by rows of a rule, for codes of a type."""
+    loop, parts = LOOPS[name]
+    rows = [_adding(way, unusual, fused, x == "row") if x in ("column", "row") else _by(x, way, unusual) for x in parts]
+    known = kinds_of(word)
+    lines = dict.fromkeys(("line", "x", "y"), known["codes"]) | {"room": known["flags"]}
+    return Composed(loop(), tuple(rows), known | lines)

@@ -36,7 +36,7 @@ ONES, SINGLE_ONES = 2046 << 52, 254 << 23
 """1.0 and 1.0, as integers: less the bits of a power of two, those of its inverse."""
 FARTHEST = 62
 """2^62 is more than twice a significand: for what does not count random bits, s is no more."""
-BLOCK, TOGETHER = 2 * TILE, 4 * TILE
+BLOCK, TOGETHER = 2 * TILE, 16 * TILE
 """Numbers that are rounded in the same way, with random bits and without: few enough that often all are in range."""
 BEYOND, HANGING = 1 << 8, 1 << 9
 """Beside flags: not all are; random bits leave something open."""
@@ -295,10 +295,25 @@ def ties_down(x):
 
 
 @kernel
-def to_odd(x):
-    """An integer, or the odd one beside a positive number that is none."""
+def to_odd(half):
+    """Half of an integer, or of the odd one beside a number that is none: it ends in one half."""
+    whole = np.floor(half)
+    return whole if whole == half else whole + cut(0.5, half)
+
+
+@kernel
+def carried(x, half_word):
+    """The next lower integer, or the next if 16 random bits carry the fraction over; and whether more of them could."""
     whole = np.floor(x)
-    return whole if whole == x else np.floor(x * cut(0.5, x)) * cut(2.0, x) + cut(1.0, x)
+    taken = np.floor((x - whole) * 65536.0) + np.float64(half_word)
+    return whole + (1.0 if taken >= 65536.0 else 0.0), taken == 65535.0
+
+
+@kernel
+def either(x, half_word):
+    """The next lower integer, or the next if there is a fraction and a random bit."""
+    whole = np.floor(x)
+    return whole + (1.0 if (x != whole) & (half_word != 0) else 0.0), False
 
 
 INTEGERS = {
@@ -307,40 +322,55 @@ INTEGERS = {
     Rounding.TOWARD_ZERO: (np.trunc, False),
     Rounding.TOWARD_POSITIVE: (np.ceil, False),
     Rounding.TOWARD_NEGATIVE: (np.floor, False),
-    Rounding.TO_ODD: (to_odd, True),
+    Rounding.TO_ODD: (to_odd, False),
     Rounding.NEAREST_ZERO: (ties_down, True),
     Rounding.NEAREST_UP: (ties_up, False),
+    Rounding.STOCHASTIC: (carried, True),
+    Rounding.UP_OR_DOWN: (either, True),
 }
-"""What rounds to an integer in each mode that draws nothing, and whether it rounds |x|; else it keeps the sign, of zeros too."""
+"""What rounds to an integer in each mode, and whether it rounds |x|; else it keeps the sign, of zeros too."""
 
 
 @cache
 def stepping(single, narrow, unsigned, gap, mode):
-    """A part of loops that counts in steps; zeros are `unsigned`, or a `gap` is beside them. What is out of range stays as it is, and is told of."""
-    integer, magnitudes = INTEGERS[mode]
+    """A part of loops that counts in steps; zeros are `unsigned`, or a `gap` is beside them. What is out of range stays as it is, and is told of.
+
+    Modes that draw have 16 random bits for each number, and tell of what these leave open.
+    """
+    (integer, magnitudes), draws, halves = INTEGERS[mode], mode.draws, mode is Rounding.TO_ODD
     sided = mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_UP)
-    number, put, like = itself if not single else single_number if narrow else widened, double, 0.0
-    mask, infinite, ones = MAGNITUDE, INFINITE, ONES
-    if narrow:
+    short = narrow and not draws
+    number = itself if not single else single_number if short else widened
+    put, like, mask, infinite, ones = narrowed if narrow else double, 0.0, MAGNITUDE, INFINITE, ONES
+    if short:
         put, like, mask, infinite, ones = itself, np.float32(0.0), SINGLE_MAGNITUDE, SINGLE_INFINITE, SINGLE_ONES
 
     @row
-    def step_row(x, out, lattice):
+    def step_row(x, out, half_words, lattice):
         stand_alone()
         known = Lattice(*fixed_tuple(lattice, COUNT))
         none = float_bits(like)
         top, positive, negative = cut(known.top, none), cut(known.sure_positive, none), cut(known.sure_negative, none)
+        least_normal = cut(known.smallest_normal, none)
         normal, steps = bits_float(known.normal, like), bits_float(known.steps, like)
+        below = normal * steps if gap else normal
+        steps = steps * cut(0.5, like) if halves else steps
         step = cut(1.0, like) / steps
-        changed, changed_tiny, beyond = none, none, none
+        changed, changed_tiny, beyond, hanging = none, none, none, False
         for i in range(x.size):
             code = float_bits(number(x[i]))
             magnitude = cut(code & mask, none)
             power = bits_float(code & infinite, like)
-            below = normal * steps if gap else normal
             power = power if (power >= normal if gap else power > normal) else below
             inverse = bits_float(ones - float_bits(power), like)
-            found = integer(bits_float(magnitude if magnitudes else code, like) * inverse * steps) * (power * step)
+            exact = bits_float(magnitude if magnitudes else code, like) * inverse * steps
+            tiny = magnitude < (negative if sided and code < 0 else positive)
+            if draws:
+                whole, hangs = integer(exact, half_words[i])
+                hanging |= hangs | ((magnitude < least_normal) & (not tiny))
+            else:
+                whole = integer(exact)
+            found = whole * (power * step)
             if magnitudes:
                 found = np.copysign(found, bits_float(code, like))
             if unsigned:
@@ -349,12 +379,11 @@ def stepping(single, narrow, unsigned, gap, mode):
             result = cut(code if over < 0 else float_bits(found), none)
             out[i] = put(result)
             different = cut(result ^ code, none)
-            tiny = magnitude < (negative if sided and code < 0 else positive)
             changed = cut(changed | different, none)
             changed_tiny = cut(changed_tiny | (different if tiny else 0), none)
             beyond = cut(beyond | over, none)
         raised = (INEXACT if changed & mask != 0 else 0) | (TINY if changed_tiny & mask != 0 else 0)
-        return raised | (BEYOND if beyond < 0 else 0)
+        return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging else 0)
 
     return jit.referable(step_row, single, narrow, unsigned, gap, mode)
 
@@ -368,18 +397,20 @@ def rounding_values(single, narrow, unsigned, gap, mode):
     load, store = accesses(single, narrow)
     each, any_below = mode is None, looking(single)
     step_row = stepping(single, narrow, unsigned, gap, Rounding.NEAREST_EVEN if each else mode)
+    bits, mask = (itself, SINGLE_MAGNITUDE) if narrow else (load, MAGNITUDE)
 
     def rounding_values_loop(x, out, flags, lattice):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         counted = not each and known.top >= 0 and not flushing(known)
-        seen = 0
+        seen, none = 0, jit.scratch(1, np.uint16)
         for first in range(0, x.size, TOGETHER):
             operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
-            found = BEYOND
-            if counted and (known.least == 0 or not any_below(operands, known.least)):
-                found = step_row(operands, results, lattice)
+            stepped = counted and (known.least == 0 or not any_below(operands, known.least))
+            found = step_row(operands, results, none, lattice) if stepped else BEYOND
             seen |= found & ~BEYOND
             for i in range(operands.size if found >= BEYOND else 0):
+                if stepped and bits(operands[i]) & mask <= known.top:
+                    continue
                 result, raised = selected(load(operands[i]), known)
                 results[i] = store(result)
                 if each:
@@ -392,47 +423,6 @@ def rounding_values(single, narrow, unsigned, gap, mode):
 
 
 @cache
-def drawing(single, narrow, unsigned, gap, jam):
-    """A part of loops that counts in steps and draws, one bit (`jam`) or 16. It tells of numbers out of range, and of what that leaves open."""
-    number, put = widened if single else itself, narrowed if narrow else double
-
-    @row
-    def drawn_row(x, out, half_words, lattice):
-        stand_alone()
-        known = Lattice(*fixed_tuple(lattice, COUNT))
-        normal, steps = double(known.normal), double(known.steps)
-        step = 1.0 / steps
-        changed, changed_tiny, beyond, hanging = 0, 0, 0, 0
-        for i in range(x.size):
-            code = float_bits(number(x[i]))
-            magnitude = code & MAGNITUDE
-            power = double(code & INFINITE)
-            below = normal * steps if gap else normal
-            power = power if (power >= normal if gap else power > normal) else below
-            exact = double(magnitude) * double(ONES - float_bits(power)) * steps
-            whole = np.floor(exact)
-            part = np.ceil(exact - whole) if jam else np.floor((exact - whole) * 65536.0)
-            taken = part + np.float64(half_words[i])
-            found = (whole + (1.0 if taken >= 65536.0 else 0.0)) * (power * step)
-            found = np.copysign(found, double(code))
-            if unsigned:
-                found += 0.0
-            result = float_bits(found)
-            out[i] = put(result)
-            different = result ^ code
-            changed |= different
-            tiny = magnitude < known.sure_positive
-            changed_tiny |= different if tiny else 0
-            unsure = (magnitude < known.smallest_normal) & (not tiny)
-            hanging |= 1 if ((taken == 65535.0) & (not jam)) | unsure else 0
-            beyond |= known.top - magnitude
-        raised = (INEXACT if changed & MAGNITUDE != 0 else 0) | (TINY if changed_tiny & MAGNITUDE != 0 else 0)
-        return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging != 0 else 0)
-
-    return jit.referable(drawn_row, single, narrow, unsigned, gap, jam)
-
-
-@cache
 def rounding_drawn_values(single, narrow, unsigned, gap, each, jam):
     """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
 
@@ -441,7 +431,8 @@ def rounding_drawn_values(single, narrow, unsigned, gap, each, jam):
     """
 
     load, store = accesses(single, narrow)
-    any_below, drawn_row = looking(single), drawing(single, narrow, unsigned, gap, jam)
+    mode, any_below = Rounding.UP_OR_DOWN if jam else Rounding.STOCHASTIC, looking(single)
+    step_row = stepping(single, narrow, unsigned, gap, mode)
 
     def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
@@ -457,7 +448,7 @@ def rounding_drawn_values(single, narrow, unsigned, gap, each, jam):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
             found = BEYOND
             if counted and (known.least == 0 or not any_below(operands, known.least)):
-                found = drawn_row(operands, results, half_words, lattice)
+                found = step_row(operands, results, half_words, lattice)
             hanging = found & HANGING
             if found & BEYOND == 0:
                 seen |= found & ~HANGING

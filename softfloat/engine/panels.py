@@ -21,40 +21,37 @@ class Panels:
 
     def __init__(self, fmt: Format, settings: Settings, fused: bool) -> None:
         unusual, rule = is_unusual(fmt.spec), rule_for(settings, fmt, False)
-        self._numbers, unsigned = (
-            numbers(fmt.spec, fmt.spec, rule, carrier_for("div", fmt.spec, fmt.spec)),
-            (1 << fmt.bits - 1) - 1,
-        )
-        self._word, first = self._numbers[0].dtype, fmt.spec.nan_first if fmt.has_nan else unsigned + 1
+        self._numbers = numbers(fmt.spec, fmt.spec, rule, carrier_for("div", fmt.spec, fmt.spec))
+        self._word, unsigned = self._numbers[0].dtype, (1 << fmt.bits - 1) - 1
         self._kind = way_of(rule, unusual), unusual, fused, self._word
-        lone = fmt.spec.lone_nan if fmt.has_nan else -1
+        first, lone = (fmt.spec.nan_first, fmt.spec.lone_nan) if fmt.has_nan else (unsigned + 1, -1)
         bits = fmt.sign_bit, unsigned, first if lone < 0 else unsigned + 1, lone, fmt.signed_zero
         self._known = np.array(bits, self._word)
 
-    def _room(self, size: int) -> tuple[Any, ...]:
-        return np.zeros(size, self._word), np.empty(size, np.uint8), self._known, *self._numbers
+    def _run(self, name: str, work: int, room: int, *operands: Any) -> int:
+        """What a loop returns, of so many elements, with room for so many."""
+        run, flags = spared(kernels().panel(name, *self._kind)).run, np.empty(room, np.uint8)
+        return run(work, *operands, np.zeros(room, self._word), flags, self._known, *self._numbers)
 
     def factor(self, a: Codes, pivoting: bool, roots: bool = False) -> tuple[Any, int, int]:
         """(the row that each is now, pivots found, flags) of LU, or of Cholesky's factor with `roots`, which ends at a pivot that is not positive."""
         lines, order = a.T.astype(self._word, "C"), np.arange(len(a))
-        run = spared(kernels().factoring(*self._kind)).run
-        done = run(lines.size * len(lines), lines, order, pivoting, roots, *self._room(len(a)))
+        work, name = lines.size * len(lines), "cholesky" if roots else "lu"
+        done = self._run(name, work, len(a), lines, order, pivoting, roots)
         a[...] = lines.T
         return order, done >> 8, done & 0xFF
 
     def substitute(self, t: Codes, x: Codes, unit: bool) -> int:
         """Flags of T X = B for a lower triangle, B in place."""
         lines = x.T.astype(self._word, "C")
-        run = spared(kernels().substituting(*self._kind)).run
-        seen = run(lines.size * len(x), t.T.astype(self._word, "C"), lines, unit, *self._room(len(x)))
+        seen = self._run("substitute", x.size * len(x), len(x), t.T.astype(self._word, "C"), lines, unit)
         x[...] = lines.T
         return seen
 
     def reflect(self, a: Codes, v: Codes, tau: Codes) -> int:
         """Flags of A - v (tau (vᵀ A)), A in place."""
         rows = a.astype(self._word, "C")
-        run = spared(kernels().reflecting(*self._kind)).run
-        seen = run(2 * rows.size, rows, v.astype(self._word), tau[:1].astype(self._word), *self._room(a.shape[1]))
+        seen = self._run("reflect", 2 * a.size, a.shape[1], rows, v.astype(self._word), tau[:1].astype(self._word))
         a[...] = rows
         return seen
 

@@ -85,7 +85,7 @@ def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple
     narrow = single and numbers.fits_single and not rule.rounding.draws
     kind, codes, least_exponent = (np.float32, np.int32, -126) if narrow else (np.float64, np.int64, -1022)
     first = numbers.emin + (0 if numbers.subnormals else numbers.p - 1)
-    if first > 0:  # smaller numbers would be subnormal, counted in steps
+    if first >= 0:  # smaller numbers would be subnormal, counted in steps
         least = max(least, _bits(math.ldexp(1.0, min(first, -least_exponent) + least_exponent)))
 
     def code(x: float) -> int:

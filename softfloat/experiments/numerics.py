@@ -29,16 +29,12 @@ __all__ = ["heat", "ozaki", "randsvd", "reproduce"]
 Values = np.ndarray[Any, Any]
 
 
-def _claim(source: str, name: str, statement: str, published: str, exact: str, found: str, note: str = "") -> Claim:
-    return _trend(source, name, statement, published, found, found == published, note, exact)
-
-
-def _trend(
-    source: str, name: str, statement: str, published: str, found: str, holds: bool, note: str = "", exact: str = "-"
+def _claim(
+    statement: str, published: str, found: str, exact: str = "-", note: str = "", holds: bool | None = None
 ) -> Claim:
-    """What a paper says, often in words, beside what is seen of it here."""
-    verdict = Verdict.REPRODUCED if holds else Verdict.FAILED
-    return Claim(name, source, statement, published, exact, found, verdict, note)
+    """What a paper says, in numbers, or in words that `holds` judges, beside what is seen of it here. Its `Stage` knows the source."""
+    verdict = Verdict.REPRODUCED if (found == published if holds is None else holds) else Verdict.FAILED
+    return Claim("", "", statement, published, exact, found, verdict, note)
 
 
 def _rounded(x: Any, fmt: Format | str, **options: Any) -> Any:
@@ -100,7 +96,7 @@ def sums(seed: int, quick: bool) -> Iterator[Claim]:
             x = _rounded(1 / np.arange(n, 0, -1.0), float16, ftz=ftz)
             code = bits.vecdot(x, x, float16, fma(float16), out_format=float16, ftz=ftz, flags="any")[0]
             found, how = f"{float(bits.decode(code, float16)):.6f}", "without" if ftz else "with"
-            yield _claim(SIMULATING, "s", f"sum of 1/k² to {n}, reversed, {how} subnormals", text, whole, found)
+            yield _claim(f"sum of 1/k² to {n}, reversed, {how} subnormals", text, found, whole)
 
 
 def _euler(fmt: str, ftz: bool, steps: list[int]) -> list[float]:
@@ -127,9 +123,7 @@ def euler(seed: int, quick: bool) -> Iterator[Claim]:
     for name, (fmt, ftz) in EULER_FORMATS.items():
         for n, found, published in zip(chosen, _euler(fmt, ftz, chosen), EULER[name].split(), strict=False):
             whole = f"{abs((1 - 1 / n) ** n - np.exp(-1.0)) * 1e-2:.6e}"
-            yield _claim(
-                SIMULATING, "e", f"Euler's method, {n} steps, {name}: error", published, whole, f"{found:.6e}", note
-            )
+            yield _claim(f"Euler's method, {n} steps, {name}: error", published, f"{found:.6e}", whole, note)
             note = ""
 
 
@@ -143,7 +137,7 @@ def products(seed: int, quick: bool) -> Iterator[Claim]:
         ways = {"all in half": _product(a, b, float16, mul_add(float16), float16), "rounded once": once}
         for (how, c), text in zip(ways.items(), published, strict=True):
             found = f"{np.max(np.abs(c - whole) / whole):.4e}"
-            yield _claim(SIMULATING, "p", f"product of random {n} × {n}, {how}: greatest error", text, "0", found)
+            yield _claim(f"product of random {n} × {n}, {how}: greatest error", text, found, "0")
 
 
 def harmonic(seed: int, quick: bool) -> Iterator[Claim]:
@@ -155,8 +149,8 @@ def harmonic(seed: int, quick: bool) -> Iterator[Claim]:
         running = np.asarray(bits.decode(bits.cumsum(x, fmt, fma(fmt), out_format=fmt, flags="any")[0], fmt))
         still = int(np.argmax(running[1:] == running[:-1])) + 2  # the term that changed nothing
         shown = "5 bits, exponents to 3" if name == "custom" else name
-        found = f"{running[still - 1]:.4f}, {still}"
-        yield _claim(SIMULATING, "h", f"harmonic series in {shown}: sum, terms", f"{total}, {terms}", "no end", found)
+        statement, found = f"harmonic series in {shown}: sum, terms", f"{running[still - 1]:.4f}, {still}"
+        yield _claim(statement, f"{total}, {terms}", found, "no end")
 
 
 # -- products of scaled random matrices ------------------------------------------------------------------------------
@@ -234,7 +228,7 @@ def narrow(seed: int, quick: bool) -> Iterator[Claim]:
             if quick and n > 100:
                 break
             error = _scaled_error(*_drawn(random, n), fmt, mul_add(wide), wide, "nearest_even")
-            yield _claim(NARROW, "m", f"10 × {n} × 10, {how} subnormals: error", published, "0", f"{error:.6e}")
+            yield _claim(f"10 × {n} × 10, {how} subnormals: error", published, f"{error:.6e}", "0")
 
 
 def cores(seed: int, quick: bool) -> Iterator[Claim]:
@@ -253,7 +247,7 @@ def cores(seed: int, quick: bool) -> Iterator[Claim]:
             a, b = _drawn(random, n)
             nearest = n == 10 and gpu in ("V100", "H100")
             error = _scaled_error(a, b, fmt, how, float32, "nearest_even" if nearest else "toward_zero")
-            yield _claim(CORES, "t", f"{gpu}, {fmt}, 10 × {n} × 10: error", published, "0", f"{error:.6e}", note)
+            yield _claim(f"{gpu}, {fmt}, 10 × {n} × 10: error", published, f"{error:.6e}", "0", note)
             note = ""
 
 
@@ -274,22 +268,16 @@ def randsvd(n: int, condition: float, seed: int) -> Values:
 
 def refinement(seed: int, quick: bool) -> Iterator[Claim]:
     """LU-IR and GMRES-IR: factors in half, x in single, residuals as if in double; the factors are applied in double, or for less in single."""
-    cases = [
-        ("lu", 3, True, None),
-        ("lu", 5, False, None),
-        ("gmres", 5, True, None),
-        ("gmres", 7, True, None),
-        ("gmres", 8, True, float64),
-    ]
-    for solver, power, wanted, applied in cases[: 2 if quick else None]:
+    cases = [("lu", 3, None), ("lu", 5, None), ("gmres", 5, None), ("gmres", 7, None), ("gmres", 8, float64)]
+    for solver, power, applied in cases[: 2 if quick else None]:
         a, b = randsvd(100, 10.0**power, 1), np.random.default_rng(1).standard_normal(100)
         found = refine(a, b, factor=float16, working=float32, residual="exact", solver=solver, apply=applied)
-        name, most = ("GMRES-IR", "1e8") if solver == "gmres" else ("LU-IR", "1e4")
+        name, most = ("GMRES-IR", 8) if solver == "gmres" else ("LU-IR", 4)
         text = f"{'converges' if found.converged else 'does not'}, {found.steps} steps"
-        published = f"converges to {most}" if wanted else f"not beyond {most}"
+        published = f"{'converges to' if power <= most else 'not beyond'} 1e{most}"
         note = "GMRES in single, by which the paper has double." if power == 7 else ""
-        statement, holds = f"{name}, condition 1e{power}, n = 100", found.converged is wanted
-        yield _trend(REFINEMENT, "g", statement, published, text, holds, note)
+        holds = found.converged is (power <= most)
+        yield _claim(f"{name}, condition 1e{power}, n = 100", published, text, note=note, holds=holds)
 
 
 def heat(cells: int, fmt: Format | str = "bfloat16", **settings: Any) -> float:
@@ -316,9 +304,9 @@ def warming(seed: int, quick: bool) -> Iterator[Claim]:
     steps = ", ".join(f"{0.25 / n**2:.1e}" for n in cells)
     text = ", ".join(f"{x:.0f} u" for x in nearest)
     grows = all(y > 3 * x for x, y in pairwise(nearest))
-    yield _trend(HEAT, "c", f"to nearest, Δt = {steps}: error", "grows as 1/Δt", text, grows)
+    yield _claim(f"to nearest, Δt = {steps}: error", "grows as 1/Δt", text, holds=grows)
     text = ", ".join(f"{x:.1f} u" for x in drawn)
-    yield _trend(HEAT, "c", "the same, stochastic", "next to none", text, max(drawn) < 6 < min(nearest))
+    yield _claim("the same, stochastic", "next to none", text, holds=max(drawn) < 6 < min(nearest))
 
 
 def dots(seed: int, quick: bool) -> Iterator[Claim]:
@@ -334,8 +322,8 @@ def dots(seed: int, quick: bool) -> Iterator[Claim]:
     drawn = float(np.mean([error(rounding="stochastic", seed=seed + run) for run in range(10)]))
     nearest, limit = error(), np.sqrt(n) * 2.0**-11
     statement, published = f"inner product of {n}, half, stochastic: error", f"below √n u = {limit:.1e}"
-    yield _trend(PROBABILISTIC, "d", statement, published, f"{drawn:.1e}", drawn < limit)
-    yield _trend(PROBABILISTIC, "d", "the same, to nearest", "grows as n u", f"{nearest:.1e}", nearest > 2 * limit)
+    yield _claim(statement, published, f"{drawn:.1e}", holds=drawn < limit)
+    yield _claim("the same, to nearest", "grows as n u", f"{nearest:.1e}", holds=nearest > 2 * limit)
 
 
 def ozaki(a: Values, b: Values, slices: int, how: Accumulator) -> Values:
@@ -366,32 +354,34 @@ def slicing(seed: int, quick: bool) -> Iterator[Claim]:
         errors = [float(np.max(np.abs(ozaki(a, b, slices, how) - whole) / whole)) for slices in (8, 14)]
         text, statement = ", ".join(f"{x:.1e}" for x in errors), "16 × 1024 × 16 by 8 and 14 slices, "
         if how == exact(float32):
-            yield _trend(SLICES, "o", statement + "exact sums", "double precision", text, errors[1] < 1e-15)
+            yield _claim(statement + "exact sums", "double precision", text, holds=errors[1] < 1e-15)
             continue
         note = "No paper has this number: the sums of an H100 keep 13 bits of fraction, and more slices do not help."
-        yield _trend(SLICES, "o", statement + "H100", "needs exact sums", text, errors[1] > 1e-4, note)
+        yield _claim(statement + "H100", "needs exact sums", text, note=note, holds=errors[1] > 1e-4)
 
 
 class Stage(NamedTuple):
-    """One table: its name, tenths of a second on one core, loops compiled on the way, in full and quickly, and its claims."""
+    """One table: its letter, name and source, its claims; tenths of a second on one core, loops compiled on the way, in full and quickly."""
 
+    letter: str
     name: str
+    source: str
+    claims: Callable[[int, bool], Iterator[Claim]]
     tenths: int
     quickly: int
-    claims: Callable[[int, bool], Iterator[Claim]]
 
 
 STAGES = (
-    Stage("sums of 1/k²", 60, 130, sums),
-    Stage("Euler's method", 140, 135, euler),
-    Stage("matrix products", 90, 25, products),
-    Stage("the harmonic series", 20, 28, harmonic),
-    Stage("products of fp8 in half", 800, 150, narrow),
-    Stage("tensor cores", 370, 100, cores),
-    Stage("iterative refinement", 230, 35, refinement),
-    Stage("the heat equation", 55, 120, warming),
-    Stage("inner products", 10, 18, dots),
-    Stage("slices of fp8", 2, 60, slicing),
+    Stage("s", "sums of 1/k²", SIMULATING, sums, 60, 130),
+    Stage("e", "Euler's method", SIMULATING, euler, 140, 135),
+    Stage("p", "matrix products", SIMULATING, products, 90, 25),
+    Stage("h", "the harmonic series", SIMULATING, harmonic, 20, 28),
+    Stage("m", "products of fp8 in half", NARROW, narrow, 800, 150),
+    Stage("t", "tensor cores", CORES, cores, 370, 100),
+    Stage("g", "iterative refinement", REFINEMENT, refinement, 230, 35),
+    Stage("c", "the heat equation", HEAT, warming, 55, 120),
+    Stage("d", "inner products", PROBABILISTIC, dots, 10, 18),
+    Stage("o", "slices of fp8", SLICES, slicing, 2, 60),
 )
 
 
@@ -405,7 +395,7 @@ def reproduce(
         if progress is not None:
             progress(stage.name, sum(lasting[:place]) / sum(lasting))
         for number, claim in enumerate(stage.claims(seed, quick), 1):
-            found.append(replace(claim, id=f"{claim.id}{number}"))
+            found.append(replace(claim, id=f"{stage.letter}{number}", source=stage.source))
             if told is not None:
                 told(found[-1])
     return Claims(seed, tuple(found))

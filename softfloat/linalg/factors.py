@@ -41,26 +41,22 @@ def substituted(t: Codes, b: Codes, steps: Steps, lower: bool, unit: bool = Fals
 def _substitute(minus: Codes, t: Codes, x: Codes, steps: Steps, unit: bool) -> None:
     """The same in place, with -T at hand."""
     n = len(x)
-    if steps.panels and steps.whole(n, x.shape[1]):
+    whole = steps.whole(n, x.shape[1])
+    if whole and steps.panels:
         steps.env.status.add(steps.panels.substitute(t, x, unit))
         return
-    if steps.whole(n, x.shape[1]):
-        for i in range(n):
-            here, below = slice(i, i + 1), slice(i + 1, n)
-            if i and not steps.single:
-                x[here] = steps.added(x[here], minus[here, :i], x[:i])
-            if not unit:
-                x[i] = steps.divided(x[i], t[i, i])
-            if steps.single and i + 1 < n:
-                x[below] = steps.outer_added(x[below], minus[below, here], x[here])
-        return
-    width = steps.width(n)
+    width = 1 if whole else steps.width(n)
     for low in range(0, n, width):
-        high = min(low + width, n)
-        here = slice(low, high)
-        _substitute(minus[here, here], t[here, here], x[here], steps, unit)
-        if high < n:
-            x[high:] = steps.added(x[high:], minus[high:, here], x[here])
+        here, below = slice(low, low + width), slice(low + width, n)
+        if not whole:
+            _substitute(minus[here, here], t[here, here], x[here], steps, unit)
+        elif low and not steps.single:
+            x[here] = steps.added(x[here], minus[here, :low], x[:low])
+        if whole and not unit:
+            x[here] = steps.divided(x[here], t[low, low])
+        if low + width < n and (steps.single or not whole):
+            added = steps.outer_added if whole else steps.added
+            x[below] = added(x[below], minus[below, here], x[here])
 
 
 def solve_triangular(
@@ -228,27 +224,22 @@ def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumu
     codes = a.codes.copy()
     with Raised() as raised:
         rows, columns = factor(codes, steps, pivot)
-    factors = wrapped(codes, a.format)
-    return LU(factors, rows, columns, _growth(a, factors), raised.flags)
-
-
-def _growth(a: SoftArray, factors: SoftArray) -> float:
     with np.errstate(all="ignore"):
-        top = np.max(np.abs(np.triu(factors.values)), initial=0.0)
-        return float(top / np.max(np.abs(a.values), initial=0.0)) if a.size else 1.0
+        growth = float(np.divide(steps.greatest(np.triu(codes)), steps.greatest(a.codes))) if a.size else 1.0
+    return LU(wrapped(codes, a.format), rows, columns, growth, raised.flags)
 
 
 def factor(a: Codes, steps: Steps, pivot: str = "partial") -> tuple[Places, Places]:
     """LU in place; the row and the column of `a` that each now is."""
     m, n = a.shape
     rows, columns, width = np.arange(m), np.arange(n), steps.width(n)
-    if steps.panels and steps.whole(n) and pivot != "complete":
+    if steps.panels and steps.whole(n, m) and pivot != "complete":
         rows, _, raised = steps.panels.factor(a, pivot == "partial")
         steps.env.status.add(raised)
         return rows, columns
-    if pivot == "complete" or (steps.single and steps.whole(n)):
+    if pivot == "complete" or (steps.single and steps.whole(n, m)):
         return _one_by_one(a, steps, pivot)
-    if steps.whole(n):
+    if steps.whole(n, m):
         _sum_by_sum(a, steps, pivot, rows)
         return rows, columns
     for low in range(0, min(m, n), width):
@@ -323,7 +314,7 @@ def root(a: Codes, steps: Steps, first: int) -> None:
     Each element is a_ij + (-l_i1) l_j1 + ...; of the diagonal its square root, below it over that.
     """
     n, width = a.shape[1], steps.width(a.shape[1])
-    if not steps.whole(n):
+    if not steps.whole(n, len(a)):
         for low in range(0, n, width):
             panel = np.array(a[low:, low : low + width])
             root(panel, steps, first + low)
@@ -332,11 +323,11 @@ def root(a: Codes, steps: Steps, first: int) -> None:
                 rest, rows = a[left:, left : left + width], panel[left - low :]
                 rest[...] = steps.added(rest, steps.negated(rows), rows[: rest.shape[1]].T)
         return
-    k = 0
+    found = 0
     if steps.panels:  # which stop at a pivot that is not positive
-        _, k, raised = steps.panels.factor(a, False, roots=True)
+        _, found, raised = steps.panels.factor(a, False, roots=True)
         steps.env.status.add(raised)
-    while k < n:
+    for k in range(found, n):
         column = a[k:, k : k + 1]
         if k and not steps.panels:
             column[...] = steps.added(column, steps.negated(a[k:, :k]), a[k : k + 1, :k].T)
@@ -345,7 +336,6 @@ def root(a: Codes, steps: Steps, first: int) -> None:
             raise np.linalg.LinAlgError(f"{steps.name}: element {first + k} of the diagonal has become {pivot}")
         column[:1] = steps.computed("sqrt", column[:1])
         column[1:] = steps.divided(column[1:], column[0])
-        k += 1
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from softfloat.arrays.creation import zeros
+from softfloat.arrays.creation import full_like, zeros, zeros_like
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, array
 from softfloat.checks import check_choice, check_count, check_kind, check_real
@@ -57,10 +57,9 @@ def product_with(a: Any, fmt: Format, name: str, argument: str = "A") -> Product
         return _sparse(a.tocsr(), fmt, name)
     if callable(a):
         return lambda v: _checked(a(v), v, name, argument)
-    matrix = a if isinstance(a, SoftArray) and a.format == fmt else array(a, fmt)
+    matrix: Any = a if isinstance(a, SoftArray) and a.format == fmt else array(a, fmt)
     check_matrix(matrix, name, argument, square=True)
-    steps = Steps(matrix, name)
-    return lambda v: wrapped(steps.product(matrix.codes, v.codes[:, None])[:, 0], fmt)
+    return lambda v: matrix @ v
 
 
 def _checked(found: Any, v: SoftArray, name: str, argument: str) -> SoftArray:
@@ -73,12 +72,10 @@ def _checked(found: Any, v: SoftArray, name: str, argument: str) -> SoftArray:
 def _sparse(a: Any, fmt: Format, name: str) -> Product:
     """Rows in compressed form: each the sum of its products in the order of columns, by the accumulator."""
     a = a.sorted_indices()
-    steps = Steps(zeros(1, fmt), name)
-    data = array(np.asarray(a.data, np.float64), fmt).codes
-    counts = np.diff(a.indptr)
-    groups: list[tuple[Any, Codes, Any]] = []
+    steps, data = Steps(zeros(1, fmt), name), array(np.asarray(a.data, np.float64), fmt).codes
+    counts, groups = np.diff(a.indptr), list[tuple[Any, Codes, Any]]()
     for count in np.unique(counts).tolist():
-        rows = np.nonzero(counts == count)[0]
+        rows = np.flatnonzero(counts == count)
         places = a.indptr[rows][:, None] + np.arange(count)
         groups.append((rows, data[places], a.indices[places]))
 
@@ -91,42 +88,31 @@ def _sparse(a: Any, fmt: Format, name: str) -> Product:
     return times
 
 
-def _begun(b: Any, x0: Any, name: str) -> tuple[SoftArray, SoftArray]:
-    """b, and where the iteration starts."""
-    check_kind("b", b, SoftArray)
-    if b.ndim != 1:
-        raise ValueError(f"b of {name} must be of one axis, got shape {b.shape}")
-    if x0 is None:
-        return b, zeros(b.shape, b.format)
-    x = array(x0, b.format)
-    if x.shape != b.shape:
-        raise ValueError(f"x0 of {name} must have the shape of b, {b.shape}, got {x.shape}")
-    return b, x
-
-
 def size_of(x: SoftArray) -> float:
     """The Euclidean norm, in float64: it says when to stop, and enters no result."""
     with np.errstate(all="ignore"):
         return float(np.linalg.norm(np.asarray(x.values)))
 
 
-def _limits(b: SoftArray, rtol: float | None, maxiter: int | None) -> tuple[float, int]:
-    """The norm at which an iteration stops, and its length at most."""
-    share = 2.0**-b.format.mantissa_bits if rtol is None else check_real("rtol", rtol, 0)
-    return share * size_of(b), 10 * b.size if maxiter is None else check_count("maxiter", maxiter)
+class _Begun:
+    """What an iteration starts from, multiplies by, and when it ends at the latest."""
 
+    def __init__(self, name: str, A: Any, b: Any, x0: Any, M: Any, rtol: float | None, maxiter: int | None) -> None:
+        check_kind("b", b, SoftArray)
+        if b.ndim != 1:
+            raise ValueError(f"b of {name} must be of one axis, got shape {b.shape}")
+        self.name, self.b, self.given = name, b, x0 is not None
+        self.x: Any = array(x0, b.format) if self.given else zeros_like(b)
+        if self.x.shape != b.shape:
+            raise ValueError(f"x0 of {name} must have the shape of b, {b.shape}, got {self.x.shape}")
+        self.times = product_with(A, b.format, name)
+        self.by: Product = (lambda v: v) if M is None else product_with(M, b.format, name, "M")
+        self.share = 2.0**-b.format.mantissa_bits if rtol is None else check_real("rtol", rtol, 0)
+        self.most = 10 * b.size if maxiter is None else check_count("maxiter", maxiter)
 
-class _Vectors:
-    """Dot products by the accumulator, and steps along a vector, elementwise."""
-
-    def __init__(self, b: SoftArray, name: str) -> None:
-        self.steps, self.fmt = Steps(b, name), b.format
-
-    def dot(self, x: SoftArray, y: SoftArray) -> SoftArray:
-        return wrapped(self.steps.product(x.codes[None], y.codes[:, None])[0, 0], self.fmt)
-
-    def scaled(self, x: SoftArray, by: SoftArray) -> SoftArray:
-        return wrapped(np.full(x.shape, by.codes), self.fmt) * x
+    def residual(self) -> Any:
+        """b - A x, of where it starts."""
+        return self.b - self.times(self.x) if self.given else self.b
 
 
 # -- conjugate gradients ---------------------------------------------------------------------------------------------------
@@ -175,31 +161,24 @@ def cg(
     ------
     Hestenes and Stiefel 1952; the form of Barrett et al., Templates, 2.3.1.
     """
-    name = "softfloat.linalg.cg"
-    b, x = _begun(b, x0, name)
     with Raised() as raised:
-        times, by, vectors = product_with(A, b.format, name), _preconditioner(M, b, name), _Vectors(b, name)
-        limit, most = _limits(b, rtol, maxiter)
-        r = b if x0 is None else b - times(x)
+        begun = _Begun("softfloat.linalg.cg", A, b, x0, M, rtol, maxiter)
+        x, r, limit = begun.x, begun.residual(), begun.share * size_of(b)
         sizes, p, before = [size_of(r)], None, None
-        while sizes[-1] > limit and len(sizes) <= most:
-            z = by(r)
-            now = vectors.dot(r, z)
-            p = z if p is None else z + vectors.scaled(p, now / before)
-            q = times(p)
-            across = vectors.dot(p, q)
+        while sizes[-1] > limit and len(sizes) <= begun.most:
+            z = begun.by(r)
+            now = r @ z
+            p = z if p is None else z + full_like(p, now / before) * p
+            q: Any = begun.times(p)
+            across = p @ q
             if not float(across) > 0:
                 break
-            alpha = now / across
-            x, r, before = x + vectors.scaled(p, alpha), r - vectors.scaled(q, alpha), now
+            alpha = full_like(p, now / across)
+            x, r, before = x + alpha * p, r - alpha * q, now
             sizes.append(size_of(r))
             if callback is not None:
                 callback(x)
     return Solved(x, sizes[-1] <= limit, len(sizes) - 1, sizes, raised.flags)
-
-
-def _preconditioner(M: Any, b: SoftArray, name: str) -> Product:
-    return (lambda v: v) if M is None else product_with(M, b.format, name, "M")
 
 
 # -- GMRES -----------------------------------------------------------------------------------------------------------------
@@ -240,23 +219,17 @@ def gmres(
     ------
     Saad and Schultz 1986; the form of Barrett et al., Templates, 2.3.4.
     """
-    name = "softfloat.linalg.gmres"
-    b, x = _begun(b, x0, name)
     check_choice("orthogonal", orthogonal, ("mgs", "cgs2"))
-    length = b.size if restart is None else check_count("restart", restart)
     with Raised() as raised:
-        times, by, vectors = product_with(A, b.format, name), _preconditioner(M, b, name), _Vectors(b, name)
-        _, most = _limits(b, rtol, maxiter)
-        limit, _ = _limits(by(b), rtol, maxiter)
-        sizes: list[float] = []
+        begun = _Begun("softfloat.linalg.gmres", A, b, x0, M, rtol, maxiter)
+        length = b.size if restart is None else check_count("restart", restart)
+        x, limit, sizes = begun.x, begun.share * size_of(begun.by(b)), list[float]()
         while True:
-            r = by(b if x0 is None and not sizes else b - times(x))
+            r = begun.by(begun.residual() if not sizes else b - begun.times(x))
             sizes = sizes or [size_of(r)]
-            if not size_of(r) > limit or len(sizes) > most:
+            if not size_of(r) > limit or len(sizes) > begun.most:
                 break
-            x, made = _cycle(
-                lambda v: by(times(v)), x, r, min(length, most + 1 - len(sizes)), limit, orthogonal, vectors
-            )
+            x, made = _cycle(begun, x, r, min(length, begun.most + 1 - len(sizes)), limit, orthogonal)
             sizes += made
             if callback is not None:
                 callback(x)
@@ -265,22 +238,16 @@ def gmres(
     return Solved(x, bool(sizes[-1] <= limit), len(sizes) - 1, sizes, raised.flags)
 
 
-def _cycle(
-    step: Product, x: SoftArray, r: SoftArray, length: int, limit: float, orthogonal: str, vectors: _Vectors
-) -> tuple[SoftArray, list[float]]:
+def _cycle(begun: _Begun, x: Any, r: Any, length: int, limit: float, orthogonal: str) -> tuple[Any, list[float]]:
     """x after at most `length` vectors, and the estimates of the residual's norm."""
-    steps, fmt = vectors.steps, vectors.fmt
-    norm: Any = np.sqrt(vectors.dot(r, r))
+    norm: Any = np.sqrt(r @ r)
     if not float(norm) > 0:
         return x, []
-    basis = [wrapped(steps.divided(r.codes, norm.codes), fmt)]
-    right, sizes = [norm], list[float]()
+    basis, right, sizes = [r / full_like(r, norm)], [norm], list[float]()
     columns, turns = list[list[Any]](), list[tuple[Any, Any]]()
     for k in range(length):
-        w = step(basis[k])
-        column = _orthogonal(w, basis, orthogonal, vectors)
-        w, h = column.pop(), [*column]
-        below: Any = np.sqrt(vectors.dot(w, w))
+        h, w = _orthogonal(begun.by(begun.times(basis[k])), basis, orthogonal, begun.name)
+        below: Any = np.sqrt(w @ w)
         for i, (c, s) in enumerate(turns):
             h[i], h[i + 1] = c * h[i] + s * h[i + 1], c * h[i + 1] - s * h[i]
         root = np.sqrt(h[k] * h[k] + below * below)
@@ -291,30 +258,31 @@ def _cycle(
         sizes.append(abs(float(right[k + 1])))
         if not sizes[-1] > limit or not float(below) > 0:
             break
-        basis.append(wrapped(steps.divided(w.codes, below.codes), fmt))
+        basis.append(w / full_like(w, below))
     y: list[Any] = []
     for i in reversed(range(len(columns))):
         found = right[i]
-        for j, known in enumerate(y):
-            found = found - columns[len(columns) - 1 - j][i] * known
+        for column, known in zip(reversed(columns), y, strict=False):
+            found = found - column[i] * known
         y.append(found / columns[i][i])
     for v, by in zip(basis, reversed(y), strict=False):
-        x = x + vectors.scaled(v, by)
+        x = x + full_like(v, by) * v
     return x, sizes
 
 
-def _orthogonal(w: SoftArray, basis: list[SoftArray], how: str, vectors: _Vectors) -> list[Any]:
+def _orthogonal(w: Any, basis: list[Any], how: str, name: str) -> tuple[list[Any], Any]:
     """Coefficients, and what is left of w."""
+    h: list[Any] = []
     if how == "mgs":
-        h: list[Any] = []
         for v in basis:
-            h.append(vectors.dot(w, v))
-            w = w - vectors.scaled(v, h[-1])
-        return [*h, w]
-    steps, fmt = vectors.steps, vectors.fmt
-    rows, total = np.stack([v.codes for v in basis]), None
+            h.append(w @ v)
+            w = w - full_like(v, h[-1]) * v
+        return h, w
+    steps, rows = Steps(w, name), np.stack([v.codes for v in basis])
+    total: Any = None
     for _ in range(2):
         part = steps.product(rows, w.codes[:, None])
-        w = wrapped(steps.added(w.codes[:, None], steps.negated(rows.T), part)[:, 0], fmt)
-        total = wrapped(part[:, 0], fmt) if total is None else total + wrapped(part[:, 0], fmt)
-    return [*(total if total is not None else ()), w]
+        w = wrapped(steps.added(w.codes[:, None], steps.negated(rows.T), part)[:, 0], w.format)
+        more = wrapped(part[:, 0], w.format)
+        total = more if total is None else total + more
+    return [*total], w

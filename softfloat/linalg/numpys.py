@@ -53,21 +53,13 @@ def _each(function: Callable[..., Any], name: str, a: SoftArray, *others: Any, s
         )
     steps = Steps(a, f"numpy.linalg.{name}")
     batch = np.broadcast_shapes(a.shape[:-2], *(x.shape[:-2] for x in others))
-    stacks = [np.broadcast_to(x.codes, batch + x.shape[-2:]) for x in (a, *others)]
-    places = [*np.ndindex(batch)]
-    if places:
-        found = [function(stacks[0][i], steps, *(x[i] for x in stacks[1:])) for i in places]
-    else:  # for the shapes of the results
-        units = [np.zeros(x.shape[-2:], x.dtype) for x in stacks]
-        np.fill_diagonal(units[0], a.format.one_code)
-        found = [function(units[0], steps, *units[1:])]
-    made = [_stacked([x[k] for x in found], batch, bool(places)) for k in range(len(found[0]))]
+    count, stacks = math.prod(batch), [np.broadcast_to(x.codes, batch + x.shape[-2:]) for x in (a, *others)]
+    stacks = [x.reshape(count, *x.shape[-2:]) for x in stacks]
+    if not count:  # one, for the shapes of the results
+        stacks = [identity(x.shape[-2], steps, x.shape[-1])[None] for x in stacks]
+    found = [function(first, steps, *rest) for first, *rest in zip(*stacks, strict=True)]
+    made = [np.stack(x)[:count].reshape(batch + np.shape(x[0])) for x in zip(*found, strict=True)]
     return [wrapped(x, a.format) if x.dtype == a.codes.dtype else x for x in made]
-
-
-def _stacked(results: Sequence[Any], batch: tuple[int, ...], any_: bool) -> Any:
-    found = np.stack(results)
-    return found.reshape(batch + found.shape[1:]) if any_ else np.empty(batch + found.shape[1:], found.dtype)
 
 
 def _factored(a: Codes, steps: Steps) -> tuple[Codes, Any]:

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from softfloat.accumulators import exact as exactly
 from softfloat.analysis import backward_error, two_prod, two_sum
-from softfloat.arrays.creation import zeros_like
+from softfloat.arrays.creation import full_like, zeros_like
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, array
 from softfloat.checks import check_choice, check_count, check_real, check_switch
@@ -165,23 +165,21 @@ def refine(
     if residual not in ("exact", "twice"):
         residual = check_format(residual, "residual", wide=True)
     share = 2.0**-working.mantissa_bits if rtol is None else check_real("rtol", rtol, 0)
-    a = _into(A.toarray() if hasattr(A, "toarray") else A, working)
-    right = _into(b, working)
+    a, right = array(A.toarray() if hasattr(A, "toarray") else A, working), array(b, working)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or right.shape != a.shape[:1]:
         raise ValueError(f"A and b of {name} must have shapes (n, n) and (n,), got {a.shape} and {right.shape}")
     phases = {phase: Raised() for phase in ("factor", "solve", "residual", "update")}
     with phases["factor"]:
-        scaled = scalings.squeeze(a, factor) if squeeze else _unscaled(a, factor)
+        ones = np.ones(len(a))
+        scaled = scalings.squeeze(a, factor) if squeeze else Squeezed(a.astype(factor), ones, ones, 1.0)
         factors = lu(scaled.a)
-        held = _converted(factors, applied)
+        held = replace(factors, lu=factors.lu.astype(applied))
     errors = _Errors(a.values, right.values, None if exact is None else np.asarray(exact, np.float64))
     inner: list[int] = []
     with phases["solve"]:
         x = _solved(held, scaled, right, working)
     worst = errors.add(x)
-    whole = None
-    if solver == "gmres":
-        whole = product_with(a, applied, name)
+    whole = product_with(a, applied, name) if solver == "gmres" else None
     for _ in range(check_count("maxiter", maxiter)):
         if worst <= share or not np.isfinite(x.values).all():
             break
@@ -204,22 +202,8 @@ def refine(
         with phases["update"]:
             x = x + d
         worst = errors.add(x)
-    flags = {phase: found.flags for phase, found in phases.items()}
-    found_all = errors.forward, errors.nbe, errors.cbe
-    return Refined(x, worst <= share, len(errors.nbe) - 1, inner, *found_all, scaled.mu, factors, flags)
-
-
-def _into(x: Any, fmt: Format) -> SoftArray:
-    return x.astype(fmt) if isinstance(x, SoftArray) else array(np.asarray(x, np.float64), fmt)
-
-
-def _unscaled(a: SoftArray, fmt: Format) -> Squeezed:
-    ones = np.ones(len(a))
-    return Squeezed(a.astype(fmt), ones, ones, 1.0)
-
-
-def _converted(factors: LU, fmt: Format) -> LU:
-    return LU(factors.lu.astype(fmt), factors.rows, factors.columns, factors.growth, factors.flags)
+    flags, seen = {phase: raised.flags for phase, raised in phases.items()}, (errors.forward, errors.nbe, errors.cbe)
+    return Refined(x, worst <= share, len(errors.nbe) - 1, inner, *seen, scaled.mu, factors, flags)
 
 
 def _normalised(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
@@ -251,8 +235,7 @@ def _twice(a: SoftArray, b: SoftArray, x: SoftArray) -> SoftArray:
     """Dot2: products and sums with their errors, which are summed apart."""
     s, e = b, zeros_like(b)
     for j in range(a.shape[1]):
-        p, lost = two_prod(-a[:, j], wrapped(np.full(len(b), x.codes[j]), x.format))
-        t, more = two_sum(s, p)
+        p, lost = two_prod(-a[:, j], full_like(b, x[j]))
+        s, more = two_sum(s, p)
         e = e + (more + lost)
-        s = t
     return s + e

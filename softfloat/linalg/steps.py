@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -73,7 +74,10 @@ class Steps:
         """Whether `size` rows or columns, each of so many elements, are done one after the other: of few elements, more."""
         if not self.single:
             return size <= (self.block or PIECE)
-        return size <= min(INNER if beside > 1 else INNER**2, self.block or INNER**2)
+        limit = INNER if beside > 1 else INNER**2
+        if self.panels:
+            limit = max(limit, math.isqrt(OUTER**3 // max(beside, 1)))
+        return size <= min(limit, self.block or limit)
 
     def added(self, c: Codes, a: Codes, b: Codes) -> Codes:
         """c + a @ b of matrices: each element one sum, which starts from c."""
@@ -127,6 +131,13 @@ class Steps:
             found[x == spec.lone_nan if spec.lone_nan >= 0 else found >= spec.nan_first] = -1
         return found
 
+    def greatest(self, x: Codes) -> float:
+        """The greatest magnitude; 0 of nothing, NaN beside a NaN."""
+        sizes = self.magnitudes(x)
+        if sizes.min(initial=0) < 0:
+            return math.nan
+        return float(bits.decode(self.fmt.dtype.type(sizes.max(initial=0)), self.fmt))
+
     def zero(self, x: Any) -> bool:
         """Whether a number is zero."""
         return bool(self.magnitudes(np.atleast_1d(x))[0] == 0)
@@ -151,11 +162,7 @@ class Raised:
 def spread(x: Any, shape: tuple[int, ...]) -> Codes:
     """Codes over and over in a shape: loops take operands of one shape at once."""
     x = np.asarray(x)
-    if x.shape == shape:
-        return x
-    found = np.empty(shape, x.dtype)
-    found[...] = x
-    return found
+    return x if x.shape == shape else np.full(shape, x, x.dtype)
 
 
 def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
