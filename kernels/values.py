@@ -389,29 +389,48 @@ def stepping(single, narrow, unsigned, gap, mode):
 
 
 @cache
-def rounding_values(single, narrow, unsigned, gap, mode):
-    """loop(x, out, flags, lattice) -> flags OR-ed together; 0 without a mode, where `flags` gets those of each number. `out` may be x.
+def rounding_values(single, narrow, unsigned, gap, mode, each):
+    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together; 0 where `each`: `flags` gets those of each number.
 
-    The plain way may find numbers that are rounded already: they stay, and raise nothing.
+    `out` may be x in modes that draw nothing, and of `each` one such mode serves all. In others `handed` holds `width` random bits for each
+    number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; what
+    hangs on the rest is done again with all of them.
     """
     load, store = accesses(single, narrow)
-    each, any_below = mode is None, looking(single)
-    step_row = stepping(single, narrow, unsigned, gap, Rounding.NEAREST_EVEN if each else mode)
-    bits, mask = (itself, SINGLE_MAGNITUDE) if narrow else (load, MAGNITUDE)
+    step_row, any_below, draws = stepping(single, narrow, unsigned, gap, mode), looking(single), mode.draws
+    bits, mask = (itself, SINGLE_MAGNITUDE) if narrow and not draws else (load, MAGNITUDE)
+    block, jam = BLOCK if draws else TOGETHER, mode == Rounding.UP_OR_DOWN
 
-    def rounding_values_loop(x, out, flags, lattice):
+    def rounding_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         counted = not each and known.top >= 0 and not flushing(known)
-        seen, none = 0, jit.scratch(1, np.uint16)
-        for first in range(0, x.size, TOGETHER):
-            operands, results = x[first : first + TOGETHER], out[first : first + TOGETHER]
+        half_words = jit.scratch(BLOCK, np.uint16)
+        seen, hangs = 0, False
+        for first in range(0, x.size, block):
+            operands, results = x[first : first + block], out[first : first + block]
+            given = handed[first : first + block]
+            if draws:
+                top_bits(start + first, half_words, given, width, key, stream)
+                for i in range(operands.size if jam else 0):
+                    half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
             stepped = counted and (known.least == 0 or not any_below(operands, known.least))
-            found = step_row(operands, results, none, lattice) if stepped else BEYOND
-            seen |= found & ~BEYOND
+            found = step_row(operands, results, half_words, lattice) if stepped else BEYOND
+            seen |= found & ~(BEYOND | HANGING)
             for i in range(operands.size if found >= BEYOND else 0):
-                if stepped and bits(operands[i]) & mask <= known.top:
-                    continue
-                result, raised = selected(load(operands[i]), known)
+                code = load(operands[i])
+                if draws:
+                    hangs = left_open(code, np.int64(half_words[i]), known)
+                if stepped and not hangs and bits(operands[i]) & mask <= known.top:
+                    continue  # it may be rounded already, where `out` is x
+                if draws:
+                    random, size = np.int64(half_words[i]), DRAWN
+                    if hangs:
+                        place = np.uint64(start + first + i)
+                        random = np.int64(given[i] if given.size else bits_at(place, key, stream, width))
+                        size = width
+                    result, raised = drawn(code, random, size, known)
+                else:
+                    result, raised = selected(code, known)
                 results[i] = store(result)
                 if each:
                     flags[first + i] = raised
@@ -420,61 +439,3 @@ def rounding_values(single, narrow, unsigned, gap, mode):
         return seen
 
     return jit.compiled(rounding_values_loop)
-
-
-@cache
-def rounding_drawn_values(single, narrow, unsigned, gap, each, jam):
-    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together, 0 where `each`; `out` is not x.
-
-    `handed` holds `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple
-    of TILE. Their top 16 are drawn first; what hangs on the rest is done again with all of them.
-    """
-
-    load, store = accesses(single, narrow)
-    mode, any_below = Rounding.UP_OR_DOWN if jam else Rounding.STOCHASTIC, looking(single)
-    step_row = stepping(single, narrow, unsigned, gap, mode)
-
-    def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
-        known = Lattice(*fixed_tuple(lattice, COUNT))
-        counted = not each and known.top >= 0 and not flushing(known)
-        half_words = jit.scratch(BLOCK, np.uint16)
-        seen = 0
-        for first in range(0, x.size, BLOCK):
-            operands, results = x[first : first + BLOCK], out[first : first + BLOCK]
-            given = handed[first : first + BLOCK]
-            top_bits(start + first, half_words, given, width, key, stream)
-            if jam:
-                for i in range(operands.size):
-                    half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
-            found = BEYOND
-            if counted and (known.least == 0 or not any_below(operands, known.least)):
-                found = step_row(operands, results, half_words, lattice)
-            hanging = found & HANGING
-            if found & BEYOND == 0:
-                seen |= found & ~HANGING
-            else:
-                for i in range(operands.size):
-                    half_word = np.int64(half_words[i])
-                    result, raised = drawn(load(operands[i]), half_word, DRAWN, known)
-                    hangs = (width > DRAWN) & left_open(load(operands[i]), half_word, known)
-                    results[i] = store(result)
-                    if each:
-                        flags[first + i] = raised
-                    else:
-                        seen |= 0 if hangs else raised
-                    hanging |= 1 if hangs else 0
-            if hanging == 0:
-                continue
-            for i in range(operands.size):
-                if left_open(load(operands[i]), np.int64(half_words[i]), known):
-                    position = np.uint64(start + first + i)
-                    random = given[i] if given.size else bits_at(position, key, stream, width)
-                    result, raised = drawn(load(operands[i]), np.int64(random), width, known)
-                    results[i] = store(result)
-                    if each:
-                        flags[first + i] = raised
-                    else:
-                        seen |= raised
-        return seen
-
-    return jit.compiled(rounding_drawn_values_loop)

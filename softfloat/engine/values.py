@@ -162,6 +162,8 @@ def served(numbers: NumberSet, settings: Settings) -> bool:
     return fmt.signed and fmt.zero and rule.restated
 
 
+NOTHING = Draw(0, 0, 52, NO_BITS)
+"""What modes have that draw nothing."""
 Ready = Callable[[Codes, Codes, int], int]
 """ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and lies elsewhere than `out` where bits are drawn."""
 
@@ -179,12 +181,11 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
     draws = settings.rounding.draws
     if draws and (settings.generator != "philox4x32" or settings.seed is None):
         return None
-    address = draw(settings, None, 0, ()) if draws else None
+    address = draw(settings, None, 0, ()) if draws else NOTHING
     loop, known = _loop(numbers, settings, single, single and numbers.fits_single, False, address)
 
     def some(x: Codes, out: Codes, stream: int, start: int) -> int:
-        random = () if address is None else (address.key, np.uint64(stream), start, NO_BITS, address.width)
-        return loop(x.size, x, out, NO_CODES, known, *random)
+        return loop(x.size, x, out, NO_CODES, known, address.key, np.uint64(stream), start, NO_BITS, address.width)
 
     def ready(x: Codes, out: Codes, stream: int) -> int:
         flat, made = viewed(x), viewed(out)
@@ -196,17 +197,13 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
 
 
 def _loop(
-    numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
+    numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw
 ) -> tuple[Callable[..., int], Codes]:
     """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
-    made = single, narrow, not numbers.kind.signed_zero, not numbers.subnormals
-    if drawn is None:
-        random: tuple[Any, ...] = ()
-        loop = values().rounding_values(*made, None if each else settings.rounding)
-    else:
-        random = (drawn.width, bool(drawn.handed.size))
-        loop = values().rounding_drawn_values(*made, each, settings.rounding is Rounding.UP_OR_DOWN)
-    return spared(loop).run, lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
+    mode = Rounding.NEAREST_EVEN if each and not settings.rounding.draws else settings.rounding
+    loop = values().rounding_values(single, narrow, not numbers.kind.signed_zero, not numbers.subnormals, mode, each)
+    rule = rule_for(settings, numbers.kind, True, drawn.width, bool(drawn.handed.size))
+    return spared(loop).run, lattice(numbers, rule, single)
 
 
 def rounded_values(
@@ -232,7 +229,7 @@ def rounded_values(
     flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
     flat.flags.writeable = False
     single, narrow = x.dtype == np.float32, dtype == np.float32
-    flat, made, drawn = viewed(flat), viewed(result.flat), None
+    flat, made, drawn = viewed(flat), viewed(result.flat), NOTHING
     if draws:
         drawn = draw(settings, random_bits, stream, x.shape, position)
     else:
@@ -241,10 +238,9 @@ def rounded_values(
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        address = () if drawn is None else drawn.address(start, stop)
-        return loop(stop - start, flat[span], made[span], raises[span], known, *address)
+        return loop(stop - start, flat[span], made[span], raises[span], known, *drawn.address(start, stop))
 
-    return finished(result, raised, share(flat.size, work if drawn is None else drawn.cut(work)))
+    return finished(result, raised, share(flat.size, drawn.cut(work)))
 
 
 def _by_codes(
