@@ -305,6 +305,7 @@ def _handed(randfunc: Callable[[int], Any], shape: tuple[int, ...], mode: int) -
     return {"random_bits": bits, "sr_bits": 52}
 
 
+@dataclass(eq=False)
 class Chop:
     """pychop's `Chop`: a format by the widths of its fields, called with numbers.
 
@@ -333,23 +334,22 @@ class Chop:
     inf
     """
 
-    def __init__(
-        self,
-        exp_bits: int,
-        sig_bits: int,
-        rmode: int = 1,
-        subnormal: bool = True,
-        chunk_size: int = 800,
-        random_state: int = 42,
-        verbose: int = 0,
-    ) -> None:
-        for name, value, low, high in (("exp_bits", exp_bits, 2, 11), ("sig_bits", sig_bits, 0, 52)):
+    exp_bits: int
+    sig_bits: int
+    rmode: int = 1
+    subnormal: bool = True
+    chunk_size: int = field(default=800, repr=False)
+    random_state: int = 42
+    verbose: int = field(default=0, repr=False)
+
+    def __post_init__(self) -> None:
+        for name, low, high in (("exp_bits", 2, 11), ("sig_bits", 0, 52)):
+            value = getattr(self, name)
             if not is_integer(value) or not low <= value <= high:
                 raise ValueError(f"{name} must be an integer from {low} to {high}, got {value!r}")
-        check_mode("rmode", rmode, PYCHOP_MODES, {})
-        self.exp_bits, self.sig_bits = int(exp_bits), int(sig_bits)
-        self.rmode, self.subnormal = int(rmode), bool(subnormal)
-        self.chunk_size, self.random_state, self.verbose = chunk_size, check_seed("random_state", random_state), verbose
+        check_mode("rmode", self.rmode, PYCHOP_MODES, {})
+        self.exp_bits, self.sig_bits, self.rmode = int(self.exp_bits), int(self.sig_bits), int(self.rmode)
+        self.subnormal, self.random_state = bool(self.subnormal), check_seed("random_state", self.random_state)
         self._options = Options(
             format="c",
             params=(self.sig_bits + 1, 2 ** (self.exp_bits - 1) - 1),
@@ -358,18 +358,12 @@ class Chop:
             seed=self.random_state,
         )
         self.u = 2.0 ** -(self.sig_bits + 1)
-        if verbose:
+        if self.verbose:
             print(f"unit roundoff {self.u:e}, 2^{-(self.sig_bits + 1)}")
 
     def __call__(self, X: Any) -> Any:
         """Numbers rounded, as `chop` rounds them."""
         return chop(X, self._options)
-
-    def __repr__(self) -> str:
-        return (
-            f"Chop(exp_bits={self.exp_bits}, sig_bits={self.sig_bits}, rmode={self.rmode}, subnormal={self.subnormal}, "
-            f"random_state={self.random_state})"
-        )
 
 
 class FloatParams(NamedTuple):

@@ -156,20 +156,13 @@ def _operation(
     """What `evaluate_as` calls with an array."""
 
     def rounded(
-        x: Any,
-        *,
-        out: Any = None,
-        environment: Any = None,
-        flags: str = "each",
-        stream: int = 0,
-        position: Position | int | None = None,
-        random_bits: Any = None,
+        x: Any, *, environment: Any, stream: int = 0, position: Any = None, out: Any = None, **call: Any
     ) -> tuple[Any, Any]:
         stream, position = engine.check_stream(stream), as_position(position)
-        options = {"stream": stream, "position": position, "random_bits": random_bits, "flags": flags, "dtype": dtype}
+        call = {"random_bits": None, **call, "stream": stream, "position": position, "dtype": dtype}
         if flip is None:
-            return rounded_values(x, numbers, settings, out=out, **options)
-        made, raised = rounded_values(x, numbers, settings, out=None, **options)
+            return rounded_values(x, numbers, settings, out=out, **call)
+        made, raised = rounded_values(x, numbers, settings, out=None, **call)
         flipped = _flipped(np.asarray(made), numbers, settings, flip, stream, position)
         result, _ = engine.outputs(out, "any", flipped.shape, dtype, [])
         result.flat[...] = flipped.reshape(-1)

@@ -11,11 +11,11 @@ import numpy as np
 
 from softfloat.arrays.softarray import SoftArray
 from softfloat.checks import check_choice, check_count, check_real, check_seed
-from softfloat.environments import Rounding, environment
+from softfloat.environments import environment
 
 __all__ = ["Digits", "digits"]
 
-RANDOM = [name for name in ("stochastic", "up_or_down") if name.upper() in Rounding.__members__]
+RANDOM = ("stochastic", "up_or_down")
 
 
 class Digits(NamedTuple):
@@ -54,7 +54,7 @@ def digits(
     runs : int
         At least 2.
     rounding : str
-        A mode that rounds at random: "stochastic".
+        A mode that rounds at random: "stochastic", or "up_or_down".
     confidence, probability : float
         Between 0 and 1.
     seed : int

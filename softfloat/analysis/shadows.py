@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import linecache
-import operator
 from collections.abc import Callable
 from typing import Any
 
@@ -14,8 +13,6 @@ from softfloat.arrays.softarray import SoftArray
 from softfloat.checks import check_kind, check_real
 
 __all__ = ["Shadow"]
-
-SOFT, TWIN = 0, 1
 
 
 class Shadow(np.lib.mixins.NDArrayOperatorsMixin):
@@ -98,9 +95,9 @@ class Shadow(np.lib.mixins.NDArrayOperatorsMixin):
         read = {name: x for name, x in keywords.items() if name != "out"}
         given = _shadows((arguments, read, self if twin else ()))
         known = next((x.where for x in given if x.where), None)
-        soft = function(*_taken(arguments, SOFT), **_taken(keywords, SOFT))
+        soft = function(*_taken(arguments, False), **_taken(keywords, False))
         with np.errstate(all="ignore"):
-            other = (twin or function)(*_taken(arguments, TWIN), **_taken(keywords, TWIN))
+            other = (twin or function)(*_taken(arguments, True), **_taken(keywords, True))
         if out is not None:
             targets = out if isinstance(out, tuple) else (out,)
             for x in targets:
@@ -177,12 +174,12 @@ def _shadows(x: Any) -> Any:
         yield from _shadows(item)
 
 
-def _taken(x: Any, which: int) -> Any:
+def _taken(x: Any, twins: bool) -> Any:
     """Nested arguments with the SoftArrays or the twins of Shadows; other SoftArrays have their values as twins."""
     if isinstance(x, Shadow):
-        return operator.attrgetter("soft", "twin")(x)[which]
+        return x.twin if twins else x.soft
     if isinstance(x, SoftArray):
-        return x.values if which else x
+        return x.values if twins else x
     if isinstance(x, dict):
-        return {name: _taken(value, which) for name, value in x.items()}
-    return type(x)(_taken(item, which) for item in x) if type(x) in (tuple, list) else x
+        return {name: _taken(value, twins) for name, value in x.items()}
+    return type(x)(_taken(item, twins) for item in x) if type(x) in (tuple, list) else x

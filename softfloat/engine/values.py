@@ -66,6 +66,8 @@ PARTS: dict[Rounding, dict[str, int]] = {
     Rounding.UP_OR_DOWN: {},
 }
 """What `kernels.values` adds to significands in each mode; what is not named is 0."""
+BEYOND = "overflow_positive", "overflow_negative", "infinity_positive", "infinity_negative"
+"""What becomes of numbers beyond the largest, and of infinities."""
 
 
 def _bits(x: float) -> int:
@@ -140,11 +142,8 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             early=-1 if rule.tininess is Tininess.BEFORE else 0,
             ftz=-1 if rule.ftz else 0,
             zero_sign=SIGNED if kind.signed_zero else 0,
-            overflow_positive=value(target.overflow_positive),
-            overflow_negative=value(target.overflow_negative),
+            **{name: value(getattr(target, name)) for name in BEYOND},
             overflow_flags=target.overflow_flags,
-            infinity_positive=value(target.infinity_positive),
-            infinity_negative=value(target.infinity_negative),
             infinity_flags=target.infinity_flags,
             nan=value(target.nan) if kind.has_nan else largest,
             nan_flags=target.nan_flags,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -71,29 +71,6 @@ class Refined:
             if found:
                 columns.append([name, *(f"{x:.2e}" for x in found)])
         return aligned([*zip(*columns, strict=True)], [])
-
-
-@dataclass
-class _Errors:
-    """Errors in float64: they are looked at, and enter no result."""
-
-    a: np.ndarray[Any, Any]
-    b: np.ndarray[Any, Any]
-    exact: np.ndarray[Any, Any] | None
-    forward: list[float] = field(default_factory=list)
-    nbe: list[float] = field(default_factory=list)
-    cbe: list[float] = field(default_factory=list)
-
-    def add(self, x: SoftArray) -> float:
-        """Those of one more step; the greatest that counts."""
-        found = np.asarray(x.values)
-        self.nbe.append(backward_error(self.a, found, self.b))
-        self.cbe.append(backward_error(self.a, found, self.b, "componentwise"))
-        with np.errstate(all="ignore"):
-            if self.exact is None:
-                return self.nbe[-1]
-            self.forward.append(float(np.abs(found - self.exact).max() / np.abs(self.exact).max()))
-        return max(self.nbe[-1], self.forward[-1])
 
 
 def refine(
@@ -174,14 +151,13 @@ def refine(
         scaled = scalings.squeeze(a, factor) if squeeze else Squeezed(a.astype(factor), ones, ones, 1.0)
         factors = lu(scaled.a)
         held = replace(factors, lu=factors.lu.astype(applied))
-    errors = _Errors(a.values, right.values, None if exact is None else np.asarray(exact, np.float64))
-    inner: list[int] = []
+    exact, inner = None if exact is None else np.asarray(exact, np.float64), list[int]()
     with phases["solve"]:
         x = _solved(held, scaled, right, working)
-    worst = errors.add(x)
+    errors = [_errors(a, right, x, exact)]  # of which every other one counts
     whole = product_with(a, applied, name) if solver == "gmres" else None
     for _ in range(check_count("maxiter", maxiter)):
-        if worst <= share or not np.isfinite(x.values).all():
+        if max(errors[-1][::2]) <= share or not np.isfinite(x.values).all():
             break
         with phases["residual"]:
             r = _residual(a, right, x, residual, name)
@@ -201,9 +177,21 @@ def refine(
                 d = array(np.ldexp(found.x.values, exponent), working)
         with phases["update"]:
             x = x + d
-        worst = errors.add(x)
-    flags, seen = {phase: raised.flags for phase, raised in phases.items()}, (errors.forward, errors.nbe, errors.cbe)
-    return Refined(x, worst <= share, len(errors.nbe) - 1, inner, *seen, scaled.mu, factors, flags)
+        errors.append(_errors(a, right, x, exact))
+    flags, converged = {phase: raised.flags for phase, raised in phases.items()}, max(errors[-1][::2]) <= share
+    nbe, cbe, *forward = map(list, zip(*errors, strict=True))
+    seen = forward[0] if forward else [], nbe, cbe
+    return Refined(x, converged, len(errors) - 1, inner, *seen, scaled.mu, factors, flags)
+
+
+def _errors(a: SoftArray, b: SoftArray, x: SoftArray, exact: Any) -> list[float]:
+    """Backward errors, normwise and componentwise, and the forward error of `exact`, in float64: they are looked at, and enter no result."""
+    matrix, found, right = (np.asarray(z.values) for z in (a, x, b))
+    errors = [backward_error(matrix, found, right, kind) for kind in ("normwise", "componentwise")]
+    if exact is not None:
+        with np.errstate(all="ignore"):
+            errors.append(float(np.abs(found - exact).max() / np.abs(exact).max()))
+    return errors
 
 
 def _normalised(values: np.ndarray[Any, Any]) -> tuple[np.ndarray[Any, Any], int]:
