@@ -390,26 +390,27 @@ def stepping(single, narrow, unsigned, gap, mode):
 
 @cache
 def rounding_values(single, narrow, unsigned, gap, mode, each):
-    """loop(x, out, flags, lattice, key, stream, start, handed, width) -> flags OR-ed together; 0 where `each`: `flags` gets those of each number.
+    """loop(x, out, flags, lattice) -> flags OR-ed together; 0 where `each`: `flags` gets those of each number, and one mode serves all.
 
-    `out` may be x in modes that draw nothing, and of `each` one such mode serves all. In others `handed` holds `width` random bits for each
-    number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first; what
-    hangs on the rest is done again with all of them.
+    `out` may be x. In modes that draw, loop(x, out, flags, lattice, key, stream, start, handed, width), and `out` is not x: `handed` holds `width` random bits for
+    each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first;
+    what hangs on the rest is done again with all of them.
     """
     load, store = accesses(single, narrow)
     step_row, any_below, draws = stepping(single, narrow, unsigned, gap, mode), looking(single), mode.draws
     bits, mask = (itself, SINGLE_MAGNITUDE) if narrow and not draws else (load, MAGNITUDE)
     block, jam = BLOCK if draws else TOGETHER, mode == Rounding.UP_OR_DOWN
 
-    def rounding_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
+    @row
+    def rounded_row(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         counted = not each and known.top >= 0 and not flushing(known)
         half_words = jit.scratch(BLOCK, np.uint16)
         seen, hangs = 0, False
         for first in range(0, x.size, block):
             operands, results = x[first : first + block], out[first : first + block]
-            given = handed[first : first + block]
             if draws:
+                given = handed[first : first + block]
                 top_bits(start + first, half_words, given, width, key, stream)
                 for i in range(operands.size if jam else 0):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
@@ -438,4 +439,12 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
                     seen |= raised
         return seen
 
-    return jit.compiled(rounding_values_loop)
+    jit.referable(rounded_row, single, narrow, unsigned, gap, mode, each)
+
+    def rounding_values_loop(x, out, flags, lattice):
+        return rounded_row(x, out, flags, lattice, 0, 0, 0, flags, 0)
+
+    def rounding_drawn_values_loop(x, out, flags, lattice, key, stream, start, handed, width):
+        return rounded_row(x, out, flags, lattice, key, stream, start, handed, width)
+
+    return jit.compiled(rounding_drawn_values_loop if draws else rounding_values_loop)

@@ -161,8 +161,6 @@ def served(numbers: NumberSet, settings: Settings) -> bool:
     return fmt.signed and fmt.zero and rule.restated
 
 
-NOTHING = Draw(0, 0, 52, NO_BITS)
-"""What modes have that draw nothing."""
 Ready = Callable[[Codes, Codes, int], int]
 """ready(x, out, stream) -> flags OR-ed together, on flat arrays of one length; x is read-only, and lies elsewhere than `out` where bits are drawn."""
 
@@ -180,11 +178,12 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
     draws = settings.rounding.draws
     if draws and (settings.generator != "philox4x32" or settings.seed is None):
         return None
-    address = draw(settings, None, 0, ()) if draws else NOTHING
+    address = draw(settings, None, 0, ()) if draws else None
     loop, known = _loop(numbers, settings, single, single and numbers.fits_single, False, address)
 
     def some(x: Codes, out: Codes, stream: int, start: int) -> int:
-        return loop(x.size, x, out, NO_CODES, known, address.key, np.uint64(stream), start, NO_BITS, address.width)
+        random = () if address is None else (address.key, np.uint64(stream), start, NO_BITS, address.width)
+        return loop(x.size, x, out, NO_CODES, known, *random)
 
     def ready(x: Codes, out: Codes, stream: int) -> int:
         flat, made = viewed(x), viewed(out)
@@ -196,13 +195,13 @@ def ready_values(numbers: NumberSet, settings: Settings, single: bool) -> Ready 
 
 
 def _loop(
-    numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw
+    numbers: NumberSet, settings: Settings, single: bool, narrow: bool, each: bool, drawn: Draw | None
 ) -> tuple[Callable[..., int], Codes]:
     """The loop from float32 (`single`) or float64 to the same (`narrow`), as `Spared` runs it, and what it knows of numbers."""
     mode = Rounding.NEAREST_EVEN if each and not settings.rounding.draws else settings.rounding
     loop = values().rounding_values(single, narrow, not numbers.kind.signed_zero, not numbers.subnormals, mode, each)
-    rule = rule_for(settings, numbers.kind, True, drawn.width, bool(drawn.handed.size))
-    return spared(loop).run, lattice(numbers, rule, single)
+    random = () if drawn is None else (drawn.width, bool(drawn.handed.size))
+    return spared(loop).run, lattice(numbers, rule_for(settings, numbers.kind, True, *random), single)
 
 
 def rounded_values(
@@ -228,7 +227,7 @@ def rounded_values(
     flat, raises, each = np.ascontiguousarray(x).reshape(-1).view(), flag_bytes(raised), raised is not None
     flat.flags.writeable = False
     single, narrow = x.dtype == np.float32, dtype == np.float32
-    flat, made, drawn = viewed(flat), viewed(result.flat), NOTHING
+    flat, made, drawn = viewed(flat), viewed(result.flat), None
     if draws:
         drawn = draw(settings, random_bits, stream, x.shape, position)
     else:
@@ -237,9 +236,10 @@ def rounded_values(
 
     def work(start: int, stop: int) -> int:
         span = slice(start, stop)
-        return loop(stop - start, flat[span], made[span], raises[span], known, *drawn.address(start, stop))
+        random = () if drawn is None else drawn.address(start, stop)
+        return loop(stop - start, flat[span], made[span], raises[span], known, *random)
 
-    return finished(result, raised, share(flat.size, drawn.cut(work)))
+    return finished(result, raised, share(flat.size, work if drawn is None else drawn.cut(work)))
 
 
 def _by_codes(
