@@ -260,17 +260,18 @@ def looking(single):
     bits, mask = (itself, SINGLE_MAGNITUDE) if single else (float_bits, MAGNITUDE)
 
     @row
-    def any_below(x, least):
-        """Whether one of them is smaller, zeros aside."""
+    def any_outside(x, least, most):
+        """Whether one of them is smaller, zeros aside, or larger."""
         stand_alone()
-        small = cut(0, bits(x[0]))
+        outside = cut(0, bits(x[0]))
         for i in range(x.size):
             code = bits(x[i])
             magnitude = cut(code & mask, code)
-            small = cut(small | (cut(magnitude - least, code) & ~cut(magnitude - 1, code)), code)
-        return small < 0
+            small = cut(magnitude - least, code) & ~cut(magnitude - 1, code)
+            outside = cut(outside | small | cut(most - magnitude, code), code)
+        return outside < 0
 
-    return jit.referable(any_below, single)
+    return jit.referable(any_outside, single)
 
 
 @kernel
@@ -392,21 +393,25 @@ def stepping(single, narrow, unsigned, gap, mode):
 def rounding_values(single, narrow, unsigned, gap, mode, each):
     """loop(x, out, flags, lattice) -> flags OR-ed together; 0 where `each`: `flags` gets those of each number, and one mode serves all.
 
-    `out` may be x. In modes that draw, loop(x, out, flags, lattice, key, stream, start, handed, width), and `out` is not x: `handed` holds `width` random bits for
-    each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their top 16 are drawn first;
-    what hangs on the rest is done again with all of them.
+    `out` may be x. In modes that draw it is not, and loops take (x, out, flags, lattice, key, stream, start, handed, width): `handed` holds
+    `width` random bits for each number, or is empty: then they come from the address (key, stream, start + i), `start` a multiple of TILE. Their
+    top 16 are drawn first; what hangs on the rest is done again with all of them.
     """
     load, store = accesses(single, narrow)
-    step_row, any_below, draws = stepping(single, narrow, unsigned, gap, mode), looking(single), mode.draws
-    bits, mask = (itself, SINGLE_MAGNITUDE) if narrow and not draws else (load, MAGNITUDE)
-    block, jam = BLOCK if draws else TOGETHER, mode == Rounding.UP_OR_DOWN
+    step_row, any_outside, draws = stepping(single, narrow, unsigned, gap, mode), looking(single), mode.draws
+    block, jam, endless = (
+        BLOCK if draws else TOGETHER,
+        mode == Rounding.UP_OR_DOWN,
+        SINGLE_MAGNITUDE if single else MAGNITUDE,
+    )
 
     @row
     def rounded_row(x, out, flags, lattice, key, stream, start, handed, width):
         known = Lattice(*fixed_tuple(lattice, COUNT))
         counted = not each and known.top >= 0 and not flushing(known)
         half_words = jit.scratch(BLOCK, np.uint16)
-        seen, hangs = 0, False
+        top = known.top if single == narrow else -1
+        seen = 0
         for first in range(0, x.size, block):
             operands, results = x[first : first + block], out[first : first + block]
             if draws:
@@ -414,29 +419,31 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
                 top_bits(start + first, half_words, given, width, key, stream)
                 for i in range(operands.size if jam else 0):
                     half_words[i] = np.uint16(0xFFFF if half_words[i] != 0 else 0)
-            stepped = counted and (known.least == 0 or not any_below(operands, known.least))
+            stepped = counted and (known.least == 0 or not any_outside(operands, known.least, endless))
             found = step_row(operands, results, half_words, lattice) if stepped else BEYOND
             seen |= found & ~(BEYOND | HANGING)
-            for i in range(operands.size if found >= BEYOND else 0):
-                code = load(operands[i])
-                if draws:
-                    hangs = left_open(code, np.int64(half_words[i]), known)
-                if stepped and not hangs and bits(operands[i]) & mask <= known.top:
-                    continue  # it may be rounded already, where `out` is x
-                if draws:
-                    random, size = np.int64(half_words[i]), DRAWN
-                    if hangs:
-                        place = np.uint64(start + first + i)
-                        random = np.int64(given[i] if given.size else bits_at(place, key, stream, width))
-                        size = width
-                    result, raised = drawn(code, random, size, known)
-                else:
-                    result, raised = selected(code, known)
-                results[i] = store(result)
-                if each:
-                    flags[first + i] = raised
-                else:
-                    seen |= raised
+            for low in range(0, operands.size if found >= BEYOND else 0, TILE):
+                some = operands[low : low + TILE]
+                if not draws and stepped and not any_outside(some, 0, top):
+                    continue  # they may be rounded already, where `out` is x
+                for i in range(low, low + some.size):
+                    code = load(operands[i])
+                    if draws:
+                        random, size = np.int64(half_words[i]), DRAWN
+                        if left_open(code, random, known):
+                            place = np.uint64(start + first + i)
+                            random = np.int64(given[i] if given.size else bits_at(place, key, stream, width))
+                            size = width
+                        elif stepped and code & MAGNITUDE <= known.top:
+                            continue
+                        result, raised = drawn(code, random, size, known)
+                    else:
+                        result, raised = selected(code, known)
+                    results[i] = store(result)
+                    if each:
+                        flags[first + i] = raised
+                    else:
+                        seen |= raised
         return seen
 
     jit.referable(rounded_row, single, narrow, unsigned, gap, mode, each)
