@@ -395,6 +395,27 @@ def test_bits_of_numbers_without_codes() -> None:
     assert (np.bitwise_count(wide.view(np.uint64) ^ np.array([5e-324, 1.0, -1e308]).view(np.uint64)) == 1).all()
 
 
+# -- blocks with a few numbers out of range ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("mode", ["nearest_even", "to_odd", "toward_positive", "stochastic"])
+@pytest.mark.parametrize("fmt", ["float8_e4m3fn", (11, 200)], ids=str)
+def test_what_is_out_of_range_changes_nothing_beside_it(fmt: Any, mode: str, dtype: Any) -> None:
+    """Few in a block, none in most parts of it, in place and not."""
+    x = np.random.default_rng(15).standard_normal(5000).astype(dtype)
+    x[[3, 130, 131, 2047, 2048, 4999]] = [1e6, math.inf, math.nan, -1e30, 5e-40, -449.0]
+    numbers = number_set(fmt, single=dtype == np.float32)
+    kept = np.float32 if dtype == np.float32 and numbers.fits_single else np.float64
+    settings = Environment(rounding=mode, seed=6).settings
+    wanted, flags = each(x, numbers, settings, dtype=np.dtype(kept))
+    for operand in (x, x.copy()):
+        out = operand if operand is not x and kept == dtype else np.empty(x.size, kept)
+        with softfloat.environment(rounding=mode, seed=6) as env:
+            assert same(softfloat.round(operand, fmt, out=out), wanted).all()
+        assert env.status.flags == Flags(int(np.bitwise_or.reduce(flags)))
+
+
 # -- arguments -----------------------------------------------------------------------------------------------------------
 
 
