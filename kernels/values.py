@@ -357,7 +357,7 @@ def stepping(single, narrow, unsigned, gap, mode):
         below = normal * steps if gap else normal
         steps = steps * cut(0.5, like) if halves else steps
         step = cut(1.0, like) / steps
-        changed, changed_tiny, beyond, hanging = none, none, none, False
+        changed, changed_tiny, beyond, hanging = none, none, none, none
         for i in range(x.size):
             code = float_bits(number(x[i]))
             magnitude = cut(code & mask, none)
@@ -368,7 +368,7 @@ def stepping(single, narrow, unsigned, gap, mode):
             tiny = magnitude < (negative if sided and code < 0 else positive)
             if draws:
                 whole, hangs = integer(exact, half_words[i])
-                hanging |= hangs | ((magnitude < least_normal) & (not tiny))
+                hanging = cut(hanging | (1 if hangs | ((magnitude < least_normal) & (not tiny)) else 0), none)
             else:
                 whole = integer(exact)
             found = whole * (power * step)
@@ -384,7 +384,7 @@ def stepping(single, narrow, unsigned, gap, mode):
             changed_tiny = cut(changed_tiny | (different if tiny else 0), none)
             beyond = cut(beyond | over, none)
         raised = (INEXACT if changed & mask != 0 else 0) | (TINY if changed_tiny & mask != 0 else 0)
-        return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging else 0)
+        return raised | (BEYOND if beyond < 0 else 0) | (HANGING if hanging != 0 else 0)
 
     return jit.referable(step_row, single, narrow, unsigned, gap, mode)
 
@@ -424,7 +424,11 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
             seen |= found & ~(BEYOND | HANGING)
             for low in range(0, operands.size if found >= BEYOND else 0, TILE):
                 some = operands[low : low + TILE]
-                if not draws and stepped and not any_outside(some, 0, top):
+                hanging = 0
+                for i in range(some.size if draws and found & BEYOND == 0 else 0):
+                    hanging |= 1 if left_open(load(some[i]), np.int64(half_words[low + i]), known) else 0
+                settled = (found & BEYOND == 0) & (hanging == 0) if draws else not any_outside(some, 0, top)
+                if stepped and settled:
                     continue  # they may be rounded already, where `out` is x
                 for i in range(low, low + some.size):
                     code = load(operands[i])
