@@ -51,9 +51,7 @@ JOINED = [
     *(fma(fmt).replace(name="chains", chains=3) for fmt in (float64, CLIPPED)),
 ]
 CASES: list[Case] = [
-    (how, how.partials, given)
-    for how in [*HOW, *JOINED]
-    for given in (*({"rounding": mode} for mode in MODES), *DRAWS)
+    (how, how.partials, given) for how in [*HOW, *JOINED] for given in (*({"rounding": mode} for mode in MODES), *DRAWS)
 ]
 SHAPES = [((9, 23, 11), 1.0), ((2, 3, 40, 10), 2.0**200), ((17, 5, 8), 2.0**-200)]
 
@@ -211,7 +209,9 @@ def test_ordinary_numbers_are_served(case: Case, monkeypatch: pytest.MonkeyPatch
     def refused(*_: Any) -> None:
         raise AssertionError("a sum was done one operation after another")
 
-    if how in HOW and (how.block == 1 or "seed" not in given):  # else the long accumulator does them, or several sums are joined
+    if how in HOW and (
+        how.block == 1 or "seed" not in given
+    ):  # else the long accumulator does them, or several sums are joined
         monkeypatch.setattr(wide_sums, "_sum", refused)
     random = np.random.default_rng(1)
     for shape in ((3, 4), (60, 70), *[(2, 5, 6)] * (how.compensation is None or "seed" not in given)):
