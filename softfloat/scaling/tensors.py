@@ -197,7 +197,7 @@ def quickly_scaled(
     if numbers.size < (FEW if block else 1) or not engine.serves_elements(fmt, settings):
         return None
     layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
-    layout = layout if engine.serves_places(*layout.places) else layout.side_by_side()
+    layout = layout if engine.serves_places(*layout.places) else layout.side_by_side
     if not engine.serves_places(*layout.places):
         return None
     array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"

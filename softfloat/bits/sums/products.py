@@ -226,8 +226,9 @@ class Contraction:
         if self.segment is not None:  # of a segment, options are the whole's
             return
         idle = self.call.given & planned.fixed
-        kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
-        refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
+        if idle:
+            kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
+            refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
         if not planned.draws:
             refuse_undrawn(self.call.given, self.call.whole.rounding)
 
