@@ -114,13 +114,15 @@ class InverseScales:
 
 @dataclass(frozen=True, eq=False)
 class Quantized:
-    """What a loop made of the blocks that it did not leave: codes and flags block by block, and the marks of those it left."""
+    """What a loop made of the blocks that it did not leave: codes and flags block by block, and the marks of those it left; the bits of the
+    largest magnitude of all."""
 
     codes: Codes
     scales: Codes
     flags: Codes
     seen: int
     left: Codes
+    largest: int = 0
 
 
 @dataclass(frozen=True)
@@ -212,6 +214,7 @@ def _settled(
 ) -> tuple[Callable[[int, str], Any], np.dtype[Any], tuple[Any, ...]]:
     """(what makes a loop, the type of scales, all that it takes but arrays)."""
     of_elements = element_numbers(FLOAT8_E4M3, SATURATING) if kind == "scaled" else element_numbers(element, settings)
+    known: tuple[Any, ...]
     if isinstance(scales, PowerScales):
         infinite = 0x7F800000 if scales.bounded else 0x7FFFFFFF
         least = int(np.float32(scales.minimum).view(np.int32))
@@ -253,7 +256,7 @@ def quantized(
     codes = np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8)
     flags, seen = np.empty(flat.size if kind == "each" else 0, np.uint8), 0
     make, kind_of_scales, known = _settled(element, settings, scales, kind)
-    parts: list[tuple[Codes, Codes]] = []
+    parts, largest = list[tuple[Codes, Codes]](), [0]
     for place in places:
         blocks, run = place.blocks(flat.size), few_of(make(place.length, kind)).run
         own, left = np.empty(blocks, kind_of_scales), np.zeros(blocks, np.uint8)
@@ -261,17 +264,19 @@ def quantized(
         def work(
             start: int, stop: int, place: Places = place, own: Codes = own, left: Codes = left, run: Any = run
         ) -> int:
-            return int(run(stop - start, flat, codes, own, left, flags, place.span(start, stop), *known))
+            found = int(run(stop - start, flat, codes, own, left, flags, place.span(start, stop), *known))
+            largest.append(found >> quantization().FLAG_BITS)
+            return found & ((1 << quantization().FLAG_BITS) - 1)
 
         seen |= share(blocks * place.elements, work, place.elements)
         parts.append((own, left))
     if len(places) == 1:
-        return Quantized(codes, *parts[0][:1], flags, seen, parts[0][1])
+        return Quantized(codes, parts[0][0], flags, seen, parts[0][1], max(largest))
     own, left = (
         np.concatenate([x.reshape(-1, place.across) for x, place in zip(of_parts, places, strict=True)], -1).reshape(-1)
         for of_parts in zip(*parts, strict=True)
     )
-    return Quantized(codes, own, flags, seen, left)
+    return Quantized(codes, own, flags, seen, left, max(largest))
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:

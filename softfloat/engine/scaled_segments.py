@@ -88,8 +88,7 @@ def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
     values = scales.at(np.array(segment_bounds(how, planned.products)[:-1], np.int64))
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = (np.ascontiguousarray(x, np.float32) for x in values)
-    if not (
-        np.isfinite(a).all() and np.isfinite(b).all() and np.array_equal(a, values[0]) and np.array_equal(b, values[1])
-    ):
-        return None
+    for x, exact in zip((a, b), values, strict=True):
+        if x.size and not (x.max() < np.inf and (x == exact).all()):
+            return None
     return Scaling(str(how.reduction[0].scaling), a.view(np.uint32), b.view(np.uint32))

@@ -82,6 +82,8 @@ def low_of(way: Way, start: Extent | None) -> float:
 def scaled(spans: list[Extent], planned: Program) -> list[Extent]:
     """What operands span as loops take them, but for a register's unit."""
     scale, (first, second) = planned.accumulator.scale_exponent, spans
+    if not scale:
+        return spans
     return [first._replace(low=first.low + scale, high=first.high + scale), second]
 
 
@@ -124,9 +126,11 @@ def fits_tiles(way: Way, planned: Program, spans: list[Extent], start: Extent | 
 def balanced(way: Way, spans: list[Extent]) -> tuple[int, list[Extent]]:
     """The exponent by which the first operand grows and the second shrinks, so that this may be lifted, and what both span then."""
     a, b = spans
+    if not lifts_beyond(way, b):
+        return 0, spans
     up = b.high - LIFTED
     first, second = a._replace(low=a.low + up, high=a.high + up), b._replace(low=b.low - up, high=LIFTED)
-    if not lifts_beyond(way, b) or first.high > 127 or second.low < SUBNORMAL:
+    if first.high > 127 or second.low < SUBNORMAL:
         return 0, spans
     return up, [first, second]
 

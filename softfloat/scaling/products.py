@@ -34,7 +34,15 @@ from softfloat.environments import Environment, InfiniteInput, Overflow, Roundin
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
 from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, CurrentScaling, DelayedScaling, Operand, Product
-from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes, tile_format
+from softfloat.scaling.tensors import (
+    AmaxHistory,
+    ScaledCodes,
+    currently_scaled,
+    delayed,
+    magnitudes,
+    of_bits,
+    tile_format,
+)
 from softfloat.status import Flags
 
 __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
@@ -199,12 +207,12 @@ def _plan(how: BlockScaling, shape: tuple[int, ...], axis: int, settings: Settin
 
 def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options) -> Any:
     """(codes, flags, amax)."""
-    amax = magnitudes(numbers, None)
-    found = float(amax) if how.format.tensor_scale is not None and np.isfinite(amax) else None
-    plan = _plan(how, numbers.shape, axis, options["environment"], options["flags"])
-    codes, flags = plan.again(options["stream"], found).run(
-        numbers, lambda: np.asarray(bits.issnan(numbers.view(np.uint32), float32)), False
-    )
+    amax = None if how.format.tensor_scale is None else magnitudes(numbers, None)
+    found = float(amax) if amax is not None and np.isfinite(amax) else None
+    plan = _plan(how, numbers.shape, axis, options["environment"], options["flags"]).again(options["stream"], found)
+    codes, flags = plan.run(numbers, lambda: np.asarray(bits.issnan(numbers.view(np.uint32), float32)), False)
+    if amax is None:
+        amax = magnitudes(numbers, None) if plan.largest is None else of_bits(plan.largest)
     return codes, flags, amax
 
 

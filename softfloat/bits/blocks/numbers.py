@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -116,6 +116,10 @@ class Layout:
     def spread(self, of_blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """One entry for each block as one for each element of the array."""
         return spread(of_blocks, self.block, self.shape)
+
+
+laid_out = lru_cache(maxsize=1024)(Layout)
+"""The layout of an array's shape and a block's, kept."""
 
 
 def magnitude_bits(numbers: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any, np.dtype[np.int32]]:

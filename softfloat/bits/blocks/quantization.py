@@ -245,6 +245,8 @@ class Plan:
     """The options of one call, checked, how blocks lie in its numbers, and the steps that they ask for."""
 
     given: Codes | None = None
+    largest: int | None = None
+    """The bits of the largest magnitude of the numbers, where a loop has told it."""
     layout: Layout
     axis: int
     treatment: Treatment
@@ -444,7 +446,7 @@ class Plan:
             made = engine.quantized(
                 array, places, self.fmt.element, self.call.settings, known, "scaled" if not direct else "each" if each else "any"
             )  # fmt: skip
-        left = made.left.any()
+        self.largest, left = made.largest or None, made.left.any()
         if left and (self.over_six or (not direct and not self.scaled_too(numbers, made, layout, tensor))):
             return None  # errors go by the rows of a block, random numbers by places in the array
         codes = layout.in_array(made.codes)
