@@ -9,12 +9,13 @@ import numpy as np
 from softfloat.engine import elementwise, folds, threads
 from softfloat.engine.arguments import Codes, has_nan
 from softfloat.engine.parameters import FLOAT32, dots, scaled_segments
-from softfloat.engine.problems import Scales
+from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, Site, segment_bounds
 from softfloat.kernels.spec import Rounding
 
 FUSED = "scales_fused", "first_fused", "second_fused"
 """Orders of which the loop has one."""
+INFINITE = 0x7F800000
 WORTH_A_LOOP = 1 << 14
 """Products of sums and scales from which on a call is worth the loop, which takes a second to compile."""
 
@@ -80,12 +81,24 @@ class Scaling(NamedTuple):
         return total, flags
 
 
+def _codes_of(blocks: Blocks, products: Codes) -> Codes:
+    """The scales in float32 of some products' elements, without signs, which say nothing: (products, outputs)."""
+    found = np.repeat(blocks.scales[products // blocks.block[0]], blocks.block[1], axis=1)
+    return found[:, : blocks.codes.shape[1]] & np.uint32(0x7FFFFFFF)
+
+
 def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
     """The scales of a grid's segments; None where they are added by other steps, or are no numbers of the stage's that all is finite in."""
     how, site = planned.accumulator, planned.sites[dots().LEVEL]
     if site.format.spec != FLOAT32 or site.rule.daz:
         return None
-    values = scales.at(np.array(segment_bounds(how, planned.products)[:-1], np.int64))
+    begins = np.array(segment_bounds(how, planned.products)[:-1], np.int64)
+    if scales.blocks is not None and all(x.scale.spec == FLOAT32 for x in scales.blocks):
+        first, second = (_codes_of(x, begins) for x in scales.blocks)
+        if max(x.max(initial=0) for x in (first, second)) >= INFINITE:
+            return None
+        return Scaling(str(how.reduction[0].scaling), first.T, second)
+    values = scales.at(begins)
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = (np.ascontiguousarray(x, np.float32) for x in values)
     for x, exact in zip((a, b), values, strict=True):

@@ -271,7 +271,8 @@ class Joining:
         if raised is not None:
             self.flags |= np.bitwise_or.reduce(raised, axis=0).reshape(-1)
         ends, first = self._ends[self._entered : self._entered + len(rows)], 0
-        for last in sorted({*np.flatnonzero(ends > 1).tolist(), len(rows) - 1}):
+        levels_end = np.flatnonzero(ends > 1).tolist() if len(self._numbers) > 1 else []
+        for last in sorted({*levels_end, len(rows) - 1}):
             self._entered += last + 1 - first
             self._add(0, rows[first : last + 1], source)
             first = last + 1

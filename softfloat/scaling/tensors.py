@@ -189,6 +189,12 @@ def scaled_elements(
     return np.asarray(codes), flags
 
 
+@lru_cache(maxsize=256)
+def _reading(settings: Settings, fmt: Format) -> Settings:
+    """Those of conversions from float32."""
+    return settings.between(FLOAT32.name, fmt.name)
+
+
 def quickly_scaled(
     numbers: Numbers,
     scales: engine.InverseScales,
@@ -198,7 +204,7 @@ def quickly_scaled(
 ) -> tuple[Codes, Any, Codes, int] | None:
     """(codes, flags, scales, bits of the largest magnitude) of numbers, blocks or all with one scale, by the compiled loop; None where it does not
     serve, or numbers are not ordinary."""
-    settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
+    settings = _reading(cast(Settings, options["environment"]), fmt)
     if numbers.size < (FEW if block else 1) or not engine.serves_elements(fmt, settings):
         return None
     layout = laid_out(
@@ -234,6 +240,18 @@ def tile_format(fmt: Format, tile: int | tuple[int, ...]) -> BlockFormat:
     return BlockFormat(f"{fmt}_scaled", element=fmt, scale=FLOAT32, block=tile)
 
 
+@lru_cache(maxsize=256)
+def _tiles(
+    how: CurrentScaling, ndim: int, axis: int
+) -> tuple[BlockFormat, tuple[int, ...], engine.InverseScales | None]:
+    """Elements with float32 scales, the shape of their tiles, and how a loop finds these scales, if it does."""
+    assert not isinstance(how.per, str)
+    fmt = tile_format(how.format, how.per)
+    served = single_number(how.epsilon) == how.epsilon
+    known = engine.InverseScales(how.format.max, how.epsilon, how.power_of_two) if served else None
+    return fmt, fmt.block_shape(ndim, axis), known
+
+
 def currently_scaled(
     numbers: Numbers, how: CurrentScaling, axis: int, input_format: Format, options: Options
 ) -> tuple[ScaledCodes | BlockCodes, Any, Reals]:
@@ -245,11 +263,9 @@ def currently_scaled(
         )
         codes, flags = scaled_elements(numbers, encode, how.format, options)
         return ScaledCodes(codes, decode, how.format), flags, amax
-    fmt = tile_format(how.format, how.per)
-    shape = fmt.block_shape(numbers.ndim, axis)
+    fmt, shape, known = _tiles(how, numbers.ndim, axis)
     quick = None
-    if single_number(how.epsilon) == how.epsilon:
-        known = engine.InverseScales(how.format.max, how.epsilon, how.power_of_two)
+    if known is not None:
         quick = quickly_scaled(numbers, known, how.format, options, tuple(map(min, shape, numbers.shape)))
     if quick is not None:
         codes, flags, decode, largest = quick
