@@ -1,4 +1,4 @@
-"""Sums of segments times their scales, added up in float32 to nearest: elementwise what `dot_steps.scaled_addition` does, in one pass.
+"""Sums of segments, maybe times their scales, added up in float32 to nearest: elementwise what `dot_steps.scaled_addition` does, in one pass.
 
 The loop stops where something is not ordinary: a number is subnormal, infinite or NaN, or a product or sum other than an exact
 zero is not above the smallest normal number and finite. So no result hangs on what a host does with subnormals.
@@ -10,6 +10,8 @@ from numba import types
 from . import jit
 from .fast import INEXACT, INFINITE_BITS, MAGNITUDE, NONE, SMALLEST_BITS, ZERO, has_feature, odd_sum
 from .jit import bits_float, cut, float_bits, kernel, lowered
+
+ONE = np.float32(1)
 
 
 def fused(x, y, z):
@@ -63,9 +65,9 @@ def added(order):
 
     Bits of float32: sums (segments, rows, columns), scales a (segments, rows) and b (segments, columns), the total so far, (rows,
     columns), which takes the result, and a flag byte for each. `order` as `Reduction.scaling` has it, of a product that is fused with
-    the addition.
+    the addition; empty: without scales, of which none is read.
     """
-    sums_first, by_b = order != "scales_fused", order == "second_fused"
+    sums_first, by_b, scaled = order != "scales_fused", order == "second_fused", bool(order)
 
     def scaled_segments_loop(first, last, sums, a, b, total, flags):
         stops = NONE
@@ -74,13 +76,16 @@ def added(order):
             for j in range(totals.size):
                 stops = cut(stops | (INEXACT if unusual(totals[j]) else NONE), NONE)
             for segment in range(sums.shape[0]):
-                of_row, columns = sums[segment, row], b[segment]
-                x = bits_float(a[segment, row], ZERO)
-                stops = cut(stops | (INEXACT if unusual(a[segment, row]) else NONE), NONE)
+                of_row = sums[segment, row]
+                columns, of_a = (b[segment], a[segment, row]) if scaled else (of_row, NONE)
+                x = bits_float(of_a, ZERO)
+                stops = cut(stops | (INEXACT if unusual(of_a) else NONE), NONE)
                 for j in range(totals.size):
                     wild = unusual(of_row[j]) | unusual(columns[j])
                     s, y = bits_float(of_row[j], ZERO), bits_float(columns[j], ZERO)
-                    if sums_first:
+                    if not scaled:
+                        product, cut_off, other = s, False, ONE
+                    elif sums_first:
                         product, cut_off = product_of(s, y if by_b else x)
                         other = x if by_b else y
                     else:

@@ -13,8 +13,10 @@ from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, Site, segment_bounds
 from softfloat.kernels.spec import Rounding
 
-FUSED = "scales_fused", "first_fused", "second_fused"
-"""Orders of which the loop has one."""
+PLAIN = ""
+FUSED = PLAIN, "scales_fused", "first_fused", "second_fused"
+"""Orders of which the loop has one, and that of sums without scales."""
+NO_SCALES: Codes = np.zeros((0, 0), np.uint32)
 INFINITE = 0x7F800000
 WORTH_A_LOOP = 1 << 14
 """Products of sums and scales from which on a call is worth the loop, which takes a second to compile."""
