@@ -173,7 +173,7 @@ def told(largest, seen):
 
 @cache
 def powers(length, kind):
-    """loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats) -> what `told` makes, of scales that are powers of two.
+    """loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats) -> what `told` makes, of powers of two.
 
     `settings`: what carries into the exponent of amax (or of amax * reciprocal, if the next is 1), what is taken off that
     exponent, the bits from which on the sum counts as infinite, the least amax, and the code for zeros (-1: left).

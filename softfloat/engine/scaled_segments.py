@@ -13,9 +13,10 @@ from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, Site, segment_bounds
 from softfloat.kernels.spec import Rounding
 
+FUSED = "scales_fused", "first_fused", "second_fused"
+"""Orders of which the loop has one."""
 PLAIN = ""
-FUSED = PLAIN, "scales_fused", "first_fused", "second_fused"
-"""Orders of which the loop has one, and that of sums without scales."""
+"""That of sums without scales."""
 NO_SCALES: Codes = np.zeros((0, 0), np.uint32)
 INFINITE = 0x7F800000
 WORTH_A_LOOP = 1 << 14
@@ -26,7 +27,7 @@ def added(order: str, total: Codes, sums: Codes, a: Codes, b: Codes, site: Site)
     """(codes, flags) of sums of segments, (segments, rows, columns), times scales a, (segments, rows), and b, (segments, columns), added one
     after the other to the total, all float32; None where the loop does not serve, or something is not ordinary."""
     rule, shape = site.rule, total.shape
-    if not elementwise.quick() or order not in FUSED or sums.ndim != 3 or sums.size < WORTH_A_LOOP:
+    if not elementwise.quick() or order not in (PLAIN, *FUSED) or sums.ndim != 3 or sums.size < WORTH_A_LOOP:
         return None
     if site.format.spec != FLOAT32 or rule.rounding is not Rounding.NEAREST_EVEN or not rule.restated:
         return None
