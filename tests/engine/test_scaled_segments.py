@@ -103,7 +103,7 @@ def test_sums_without_scales(special: float, one_pass: list[bool]) -> None:
         if found is not None:
             expected = folds.summed([b[0], *a[:, 0]], float32, Rule())
             np.testing.assert_array_equal([x[0] for x in found], expected)
-    ordinary = special == 0.0 or 2.0**-126 < abs(special) < np.inf
+    ordinary = special == 0.0 or 2.0**-126 <= abs(special) < np.inf
     assert any(one_pass) == ordinary or elementwise.loops().jit.DISABLED
 
 
