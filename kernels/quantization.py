@@ -46,6 +46,7 @@ GRID = np.int32(277)
 """Exponent field of a power of two whose last bit is a format's quantum, less that of a number's, and `Limits.scale_exponent`."""
 KINDS = ("any", "each", "scaled")
 """Flags OR-ed together; a byte for each element; no codes, but float32 numbers that are scaled exactly as the rule has it."""
+FLAG_BITS = 8
 GROUP = 64
 """Blocks whose scales are found together, in vectors."""
 
@@ -164,9 +165,15 @@ def multiplied(length, kind):
     return jit.referable(multiplied_block, length, kind)
 
 
+@kernel
+def told(largest, seen):
+    """The bits of the largest magnitude of all blocks above those of flags OR-ed, as many as `FLAG_BITS`."""
+    return np.int64(largest) << np.int64(FLAG_BITS) | np.int64(seen)
+
+
 @cache
 def powers(length, kind):
-    """loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats) -> flags OR-ed, of scales that are powers of two.
+    """loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats) -> what `told` makes, of powers of two.
 
     `settings`: what carries into the exponent of amax (or of amax * reciprocal, if the next is 1), what is taken off that
     exponent, the bits from which on the sum counts as infinite, the least amax, and the code for zeros (-1: left).
@@ -174,13 +181,13 @@ def powers(length, kind):
     largest_in, multiplied_block, scales_only = largest_in_block(length), multiplied(length, kind), kind == "scaled"
 
     def powers_loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats):
-        limits, seen = limits_of(integers, floats), NONE
+        limits, seen, most = limits_of(integers, floats), NONE, NONE
         carry, divides, offset = settings[0], settings[1] != NONE, settings[2]
         infinite, least, zero_code = settings[3], settings[4], settings[5]
         first, column = place_of(places[0], places, length), places[0] % places[2]
         for block in range(places[0], places[1]):
             largest = largest_in(numbers, first, places)
-            amax = max(largest, least)
+            amax, most = max(largest, least), max(largest, most)
             taken = float_bits(bits_float(amax, ZERO) * reciprocal) if divides else amax
             taken = cut(taken + carry, NONE)
             code = cut(shift_right(taken, 23) - offset, NONE)
@@ -198,14 +205,14 @@ def powers(length, kind):
             if scales_only and found != NONE:
                 left[block] = 1
             first, column = next_place(first, column, places, length)
-        return seen
+        return told(most, seen)
 
     return jit.compiled(powers_loop)
 
 
 @cache
 def inverses(length, kind):
-    """loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats) -> flags OR-ed, of scales whose inverses multiply.
+    """loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats) -> what `told` makes, of scales whose inverses multiply.
 
     `reals`: an inverse is the first number / amax, which is at least the second; or it is the third, if that is not 0. `kept`: of the
     quotient's bits. It is 1 where amax is 0. Blocks are left that are not finite, or where a subnormal float32 could become more than a tiny
@@ -214,11 +221,11 @@ def inverses(length, kind):
     largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
     def inverses_loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats):
-        limits, seen = limits_of(integers, floats), NONE
+        limits, seen, most = limits_of(integers, floats), NONE, NONE
         first, column = place_of(places[0], places, length), places[0] % places[2]
         for block in range(places[0], places[1]):
             largest = largest_in(numbers, first, places)
-            amax = max(bits_float(largest, ZERO), reals[1])
+            amax, most = max(bits_float(largest, ZERO), reals[1]), max(largest, most)
             found = cut(float_bits(reals[0] / amax if amax > ZERO else ONE) & kept, NONE)
             multiplier = bits_float(found, ZERO) if reals[2] == ZERO else reals[2]
             product = bits_float(largest, ZERO) * multiplier
@@ -229,14 +236,15 @@ def inverses(length, kind):
             else:
                 left[block] = 1
             first, column = next_place(first, column, places, length)
-        return seen
+        return told(most, seen)
 
     return jit.compiled(inverses_loop)
 
 
 @cache
 def tables(length, kind):
-    """loop(numbers, codes, scales, left, flags, places, reals, zero_code, multipliers, scale numbers, element numbers) -> flags OR-ed.
+    """loop(numbers, codes, scales, left, flags, places, reals, zero_code, multipliers, scale numbers, element numbers) -> what `told`
+    makes.
 
     Of scales that are no powers of two. `reals`: a factor and two divisors, of which the scale is amax * factor or, if that is
     negative, amax / one / other; its least and its largest value; the least amax. `multipliers` has what numbers are multiplied by
@@ -261,13 +269,14 @@ def tables(length, kind):
     ):
         limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
-        seen, single, begins = NONE, multipliers.size == 0, np.empty(GROUP, np.int64)
+        seen, most, single, begins = NONE, NONE, multipliers.size == 0, np.empty(GROUP, np.int64)
         largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
         first, column = place_of(places[0], places, length), places[0] % places[2]
         for start in range(places[0], places[1], GROUP):
             count = min(GROUP, places[1] - start)
             for i in range(count):
                 begins[i], largest[i] = first, largest_in(numbers, first, places)
+                most = max(largest[i], most)
                 first, column = next_place(first, column, places, length)
             for i in range(count):
                 amax = max(bits_float(largest[i], ZERO), least)
@@ -290,7 +299,7 @@ def tables(length, kind):
                     left[block] = 1
                 if scales_only and found != NONE:
                     left[block] = 1
-        return seen
+        return told(most, seen)
 
     return jit.compiled(tables_loop)
 

@@ -97,18 +97,22 @@ def scaled_laid_out(size, carrier):
         products, wide, block, filled = places[0], places[1], places[6], places[8]
         down, across = np.uint64(places[2]), np.uint64(places[3])  # unsigned: no index is looked at for its sign
         field, tiny, of_zero, of_nothing = cut(infinite * places[9], nothing), powers[0], powers[1], powers[2]
-        room = block * size
+        room, length, flat = block * size, target.shape[2], target.reshape(target.size)
         read, shared, lead = np.zeros(room, carrier), np.zeros(room, carrier), np.zeros(room, carrier)
+        beside = np.zeros(size, np.int64)
         for panel in range(first, last):
             start = panel * size
             count = min(size, wide - start)
             least, greatest = every, nothing
             for i in range(room if count < size else 0):
                 read[i] = shared[i] = lead[i] = zero
+            for n in range(count):
+                beside[n] = (start + n) // places[7] * places[5]
             for top in range(0, products, block):
                 here = min(block, products - top)
+                of_block = top // block * places[4]
                 for n in range(count):
-                    scale = scales[top // block * places[4] + (start + n) // places[7] * places[5]]
+                    scale = scales[np.uint64(of_block + beside[n])]
                     shared[n], lead[n] = of_scales[0, scale], of_scales[1, scale]
                 if across == 1:
                     at = np.uint64(top) * down + np.uint64(start)
@@ -124,8 +128,8 @@ def scaled_laid_out(size, carrier):
                             at += down
                 for i in range(size, here * size):
                     shared[i], lead[i] = shared[i - size], lead[i - size]
-                results, exponents = target[0, panel, top : top + here], target[1, panel, top : top + here]
-                results, exponents = results.reshape(here * size), exponents.reshape(here * size)
+                results = flat[(panel * length + top) * size :][: here * size]
+                exponents = flat[((target.shape[1] + panel) * length + top) * size :][: here * size]
                 for i in range(here * size):
                     bits = float_bits(read[i])
                     number = read[i] * shared[i]

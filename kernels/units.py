@@ -6,6 +6,8 @@ sum or error leaves the carrier's normal numbers (`softfloat.engine.units` looks
 what is stored or summed in a narrower format.
 """
 
+from functools import reduce
+from operator import add
 from typing import NamedTuple
 
 import numpy as np
@@ -255,8 +257,8 @@ class Aligned(NamedTuple):
     its own, or, with `apart`, in an addition of its own. A term is the exact sum of `term` products, with the power of two
     of the first. Even and odd terms may be `halves`. `drop`: a small running sum is left out. `positive`: a sum that rounding
     makes zero is +0. `stored`: "nearest", "drawn", another mode's name or empty; `daz` and `ftz` are stores'. `single`: float32 holds
-    products and cut terms, which are added as integers; their sum, too, unless it is "truncated" from float64. One that 32 bits may not hold
-    is made of two `parts`.
+    products and cut terms, which are added as integers, those of several products as float64; their sum, too, unless it is "truncated"
+    from float64. One that 32 bits may not hold is made of two `parts`.
     """
 
     kind: str
@@ -308,10 +310,11 @@ class Turn:
         return (scale.bits() - tile.integer(f"{name}_grid")).floats()
 
     def whole(self, y, state):
-        """A term, in grids, cut to them; of float32 as an integer, which takes one instruction less."""
+        """A term, in grids, cut to them; of float32 and one product as an integer, which takes one instruction less."""
         if self.unit.single:
-            self.lost(state, y.truncated(), y)
-            return y.integers()
+            n = y.truncated()
+            self.lost(state, n, y)
+            return y.integers() if self.unit.term == 1 else n.double()
         n = whole(y, self.unit.cut)
         self.lost(state, n * 0.5 if self.unit.cut == "odd" else n, y)
         return n
@@ -330,10 +333,9 @@ class Turn:
 
     def product_sum(self, tile, row, k, per_grid):
         """A term, in grids."""
-        if self.unit.single:  # whose products are normal numbers: a factor times the grid need not be one
-            return (tile.a(row, k) * tile.b(k)) * per_grid
-        if self.unit.term == 1:
+        if self.unit.term == 1 and not self.unit.single:
             return (tile.a(row, k) * per_grid) * tile.b(k)
+        # products of float32 are normal numbers: a factor times the grid need not be one
         s = tile.a(row, k) * tile.b(k)
         for other in range(k + 1, k + self.unit.term):
             x, z = tile.a(row, other), tile.b(other)
@@ -399,8 +401,8 @@ class Turn:
         own = self.whole(running * per_grid, state) if self.unit.inside else None
         grid = self.grids(tile, scale, "terms")
         if self.unit.result == "truncated":
-            others = [own] if part is None else [own, part]
-            return sum((x.doubles() for x in others), total.doubles()) * grid.double()
+            found = [total, own] if part is None else [total, own, part]
+            return reduce(add, (x if x.is_float else x.doubles() for x in found)) * grid.double()
         total = total if own is None else total + own
         return (total.numbers() if self.unit.single else total) * grid
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable
+from functools import lru_cache
 from typing import Any, TypeGuard
 
 import numpy as np
@@ -105,6 +106,7 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...], optional: b
         raise TypeError(f"{name} must be {accepted}, got {value!r}")
 
 
+@lru_cache(maxsize=1024)
 def check_shapes(a: tuple[int, ...], b: tuple[int, ...], matrices: bool) -> tuple[int, ...]:
     """What two shapes broadcast to in front of a product's own axes: (..., k) and (..., k), or of matrices (..., m, k) and (..., k, n).
 

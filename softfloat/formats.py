@@ -319,17 +319,17 @@ class Format:
     # -- layout
     # ---------------------------------------------------------------------------------------------------------------
 
-    @property
+    @cached_property
     def bits(self) -> int:
         """Width of a code in bits."""
         return self.spec.width
 
-    @property
+    @cached_property
     def p(self) -> int:
         """Precision: significant bits of a normal number, the hidden one included."""
         return self.mantissa_bits + 1
 
-    @property
+    @cached_property
     def emin(self) -> int:
         """Exponent of the smallest normal number."""
         return spec.emin(self.spec)
@@ -339,7 +339,7 @@ class Format:
         """Exponent of the largest finite number, were it normal."""
         return (self.spec.largest >> self.mantissa_bits) - self.bias
 
-    @property
+    @cached_property
     def emax(self) -> int:
         """Exponent of the largest finite number."""
         return math.frexp(self.max)[1] - 1

@@ -52,6 +52,7 @@ def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
     return flattened(array), (array.shape[1], 1)
 
 
+@lru_cache(maxsize=512)
 def _follows(planned: Program, products: int) -> bool:
     """Whether products are summed as they come, with nothing but more at the end."""
     index = planned.index
@@ -87,19 +88,27 @@ class _Operand(NamedTuple):
         return units.extent_with_scales(*found, self.format, self.bits)
 
 
+@lru_cache(maxsize=512)
+def _read_by(
+    planned: Program, fmt: Format, scale: Format, daz: bool, way: unit_ways.UnitWay
+) -> tuple[bool, tuple[Codes, ...]]:
+    """(whether all numbers have the power of two of their scale, tables of values and scales, powers of two)."""
+    how, aligned, of_zeros = planned.accumulator, planned.accumulator.aligned, way.of_zeros(planned)
+    assert aligned is not None
+    grouped = aligned.group > 1
+    powers = [1.0, 1.0, of_zeros] if grouped else [float((how.unpacked or fmt).tiny), of_zeros, of_zeros * of_zeros]
+    tables = _values_of(fmt, daz, way.carrier), _of_scales(scale, of_zeros, way.carrier)
+    return grouped, (*tables, np.array(powers, way.carrier))
+
+
 def _operand_of(
     planned: Program, blocks: Blocks, fmt: Format, daz: bool, way: unit_ways.UnitWay, bits: int
 ) -> _Operand:
-    how, aligned = planned.accumulator, planned.accumulator.aligned
-    assert aligned is not None
-    of_zeros, grouped = way.of_zeros(planned), aligned.group > 1
+    grouped, tables = _read_by(planned, fmt, blocks.scale, daz, way)
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
     places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length, not grouped], np.int64)
-    powers = [1.0, 1.0, of_zeros] if grouped else [float((how.unpacked or fmt).tiny), of_zeros, of_zeros * of_zeros]
-    values, of_scales = _values_of(fmt, daz, way.carrier), _of_scales(blocks.scale, of_zeros, way.carrier)
-    given: tuple[Any, ...] = codes, scales, places, values, of_scales, np.array(powers, way.carrier)
-    return _Operand(fmt, bits, (1, wide, -(-planned.length // way.group) * way.group), given)
+    return _Operand(fmt, bits, (1, wide, -(-planned.length // way.group) * way.group), (codes, scales, places, *tables))
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
@@ -110,9 +119,10 @@ def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.Uni
     return way if unit_ways.worth_grid(planned, work) else None
 
 
+@lru_cache(maxsize=512)
 def _in_single(way: unit_ways.UnitWay, planned: Program, bits: tuple[int, int]) -> unit_ways.UnitWay | None:
-    """The way in float32, if that has all elements, and them times scales of so many bits but for their exponents, without c."""
-    if sum(bits) + sum(fmt.p for fmt in planned.formats) > FLOAT32.mantissa_bits + 1:
+    """The way in float32, if that has all elements, and terms of them times scales of so many bits but for their exponents, without c."""
+    if sum(bits) + unit_ways.term_bits(planned) > FLOAT32.mantissa_bits + 1:
         return None
     single = ROSTER["float32"]
     if any(fmt.smallest_subnormal < single.tiny or fmt.max > single.max for fmt in planned.formats):

@@ -27,7 +27,9 @@ class Job:
         self.what, self._loop, self.places = what, sums().loop_of(what), sums().PLACES
         words = [0] * len(self.places)
         words[self.places["again"]], words[self.places["fill"]] = sums().again_address(what), sums().noise_address(what)
-        for name, number in (addresses(arrays) | dict(numbers)).items():
+        for name, x in arrays.items():
+            words[self.places[name]] = address(x)
+        for name, number in numbers.items():
             words[self.places[name]] = number
         self.words = array("Q", words)
         self._arrays = arrays  # which live as long as their addresses

@@ -238,5 +238,6 @@ def run(
     if tally is not None and total is not None:
         for target, source in zip(tally, total, strict=True):
             target[...] = source.reshape(target.shape)
-    codes = segments.with_nans(joining.finished().codes, replace(planned, output=planned.partials))
+    of_partials = replace(planned, output=planned.partials) if planned.converts else planned
+    codes = segments.with_nans(joining.finished().codes, of_partials)
     return codes.reshape(shape), joining.flags.reshape(shape)

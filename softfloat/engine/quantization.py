@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import lru_cache, partial
 from typing import Any
 
 import numpy as np
@@ -113,13 +114,15 @@ class InverseScales:
 
 @dataclass(frozen=True, eq=False)
 class Quantized:
-    """What a loop made of the blocks that it did not leave: codes and flags block by block, and the marks of those it left."""
+    """What a loop made of the blocks that it did not leave: codes and flags block by block, and the marks of those it left; the bits of the
+    largest magnitude of all."""
 
     codes: Codes
     scales: Codes
     flags: Codes
     seen: int
     left: Codes
+    largest: int = 0
 
 
 @dataclass(frozen=True)
@@ -164,6 +167,7 @@ def serves_places(*places: Places) -> bool:
     return quick() and all(x.length in quantization().LENGTHS for x in places)
 
 
+@lru_cache(maxsize=1024)
 def serves_elements(element: Format | Fixed, settings: Settings, over_six: bool = False) -> bool:
     """Whether there is a loop for elements under these settings; `over_six`: the one of 4 over 6, whose elements are all numbers."""
     if over_six and (isinstance(element, Fixed) or element.has_nan or element.infinities):
@@ -204,6 +208,31 @@ def element_numbers(element: Format | Fixed, settings: Settings) -> tuple[Codes,
     return packed(CARRIER32, limits)
 
 
+@lru_cache(maxsize=1024)
+def _settled(
+    element: Format | Fixed, settings: Settings, scales: PowerScales | TableScales | InverseScales, kind: str
+) -> tuple[Callable[[int, str], Any], np.dtype[Any], tuple[Any, ...]]:
+    """(what makes a loop, the type of scales, all that it takes but arrays)."""
+    of_elements = element_numbers(FLOAT8_E4M3, SATURATING) if kind == "scaled" else element_numbers(element, settings)
+    known: tuple[Any, ...]
+    if isinstance(scales, PowerScales):
+        infinite = 0x7F800000 if scales.bounded else 0x7FFFFFFF
+        least = int(np.float32(scales.minimum).view(np.int32))
+        integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
+        known = np.array(integers, np.int32), np.float32(scales.reciprocal), *of_elements
+        return quantization().powers, np.dtype(np.uint8), known
+    if isinstance(scales, InverseScales):
+        reals, kept = [scales.largest, scales.least, scales.all], -(1 << 23) if scales.power_of_two else -1
+        return (
+            quantization().inverses,
+            np.dtype(np.float32),
+            (np.array(reals, np.float32), np.int32(kept), *of_elements),
+        )
+    reals = [scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum]
+    known = np.array(reals, np.float32), np.int32(scales.zero_code), scales.multipliers
+    return quantization().tables, scales.scale.dtype, (*known, *scale_numbers(scales.scale), *of_elements)
+
+
 few_of = partial(spared, few=FEW_PRODUCTS, spared=SPARED_PRODUCTS)
 """Loops of blocks take as long to compile as those of sums."""
 ALL_SUBNORMAL = 127 + 90
@@ -226,26 +255,8 @@ def quantized(
     flat = flattened(numbers).view(np.int32)
     codes = np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8)
     flags, seen = np.empty(flat.size if kind == "each" else 0, np.uint8), 0
-    kind_of_scales = np.dtype(np.float32 if isinstance(scales, InverseScales) else np.uint8)
-    if isinstance(scales, TableScales):
-        kind_of_scales = scales.scale.dtype
-    of_elements = element_numbers(FLOAT8_E4M3, SATURATING) if kind == "scaled" else element_numbers(element, settings)
-    known: tuple[Any, ...]
-    if isinstance(scales, PowerScales):
-        make = quantization().powers
-        infinite = 0x7F800000 if scales.bounded else 0x7FFFFFFF
-        least = int(np.float32(scales.minimum).view(np.int32))
-        integers = [scales.carry, int(scales.reciprocal > 0), scales.offset, infinite, least, scales.zero_code]
-        known = np.array(integers, np.int32), np.float32(scales.reciprocal)
-    elif isinstance(scales, InverseScales):
-        make, kept = quantization().inverses, -(1 << 23) if scales.power_of_two else -1
-        known = np.array([scales.largest, scales.least, scales.all], np.float32), np.int32(kept)
-    else:
-        make = quantization().tables
-        reals = np.array([scales.factor, *scales.divisors, scales.low, scales.high, scales.minimum], np.float32)
-        known = reals, np.int32(scales.zero_code), scales.multipliers, *scale_numbers(scales.scale)
-
-    parts: list[tuple[Codes, Codes]] = []
+    make, kind_of_scales, known = _settled(element, settings, scales, kind)
+    parts, largest = list[tuple[Codes, Codes]](), [0]
     for place in places:
         blocks, run = place.blocks(flat.size), few_of(make(place.length, kind)).run
         own, left = np.empty(blocks, kind_of_scales), np.zeros(blocks, np.uint8)
@@ -253,17 +264,19 @@ def quantized(
         def work(
             start: int, stop: int, place: Places = place, own: Codes = own, left: Codes = left, run: Any = run
         ) -> int:
-            return int(run(stop - start, flat, codes, own, left, flags, place.span(start, stop), *known, *of_elements))
+            found = int(run(stop - start, flat, codes, own, left, flags, place.span(start, stop), *known))
+            largest.append(found >> quantization().FLAG_BITS)
+            return found & ((1 << quantization().FLAG_BITS) - 1)
 
         seen |= share(blocks * place.elements, work, place.elements)
         parts.append((own, left))
     if len(places) == 1:
-        return Quantized(codes, *parts[0][:1], flags, seen, parts[0][1])
+        return Quantized(codes, parts[0][0], flags, seen, parts[0][1], max(largest))
     own, left = (
         np.concatenate([x.reshape(-1, place.across) for x, place in zip(of_parts, places, strict=True)], -1).reshape(-1)
         for of_parts in zip(*parts, strict=True)
     )
-    return Quantized(codes, own, flags, seen, left)
+    return Quantized(codes, own, flags, seen, left, max(largest))
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:

@@ -9,12 +9,16 @@ import numpy as np
 from softfloat.engine import elementwise, folds, threads
 from softfloat.engine.arguments import Codes, has_nan
 from softfloat.engine.parameters import FLOAT32, dots, scaled_segments
-from softfloat.engine.problems import Scales
+from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, Site, segment_bounds
 from softfloat.kernels.spec import Rounding
 
 FUSED = "scales_fused", "first_fused", "second_fused"
 """Orders of which the loop has one."""
+PLAIN = ""
+"""That of sums without scales."""
+NO_SCALES: Codes = np.zeros((0, 0), np.uint32)
+INFINITE = 0x7F800000
 WORTH_A_LOOP = 1 << 14
 """Products of sums and scales from which on a call is worth the loop, which takes a second to compile."""
 
@@ -23,7 +27,7 @@ def added(order: str, total: Codes, sums: Codes, a: Codes, b: Codes, site: Site)
     """(codes, flags) of sums of segments, (segments, rows, columns), times scales a, (segments, rows), and b, (segments, columns), added one
     after the other to the total, all float32; None where the loop does not serve, or something is not ordinary."""
     rule, shape = site.rule, total.shape
-    if not elementwise.quick() or order not in FUSED or sums.ndim != 3 or sums.size < WORTH_A_LOOP:
+    if not elementwise.quick() or order not in (PLAIN, *FUSED) or sums.ndim != 3 or sums.size < WORTH_A_LOOP:
         return None
     if site.format.spec != FLOAT32 or rule.rounding is not Rounding.NEAREST_EVEN or not rule.restated:
         return None
@@ -80,16 +84,27 @@ class Scaling(NamedTuple):
         return total, flags
 
 
+def _codes_of(blocks: Blocks, products: Codes) -> Codes:
+    """The scales in float32 of some products' elements, without signs, which say nothing: (products, outputs)."""
+    found = np.repeat(blocks.scales[products // blocks.block[0]], blocks.block[1], axis=1)
+    return found[:, : blocks.codes.shape[1]] & np.uint32(0x7FFFFFFF)
+
+
 def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
     """The scales of a grid's segments; None where they are added by other steps, or are no numbers of the stage's that all is finite in."""
     how, site = planned.accumulator, planned.sites[dots().LEVEL]
     if site.format.spec != FLOAT32 or site.rule.daz:
         return None
-    values = scales.at(np.array(segment_bounds(how, planned.products)[:-1], np.int64))
+    begins = np.array(segment_bounds(how, planned.products)[:-1], np.int64)
+    if scales.blocks is not None and all(x.scale.spec == FLOAT32 for x in scales.blocks):
+        first, second = (_codes_of(x, begins) for x in scales.blocks)
+        if max(x.max(initial=0) for x in (first, second)) >= INFINITE:
+            return None
+        return Scaling(str(how.reduction[0].scaling), first.T, second)
+    values = scales.at(begins)
     with np.errstate(over="ignore", invalid="ignore"):
         a, b = (np.ascontiguousarray(x, np.float32) for x in values)
-    if not (
-        np.isfinite(a).all() and np.isfinite(b).all() and np.array_equal(a, values[0]) and np.array_equal(b, values[1])
-    ):
-        return None
+    for x, exact in zip((a, b), values, strict=True):
+        if x.size and not (x.max() < np.inf and (x == exact).all()):
+            return None
     return Scaling(str(how.reduction[0].scaling), a.view(np.uint32), b.view(np.uint32))

@@ -18,7 +18,7 @@ from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.lines import holds
 from softfloat.engine.parameters import FLOAT32, dots, orders
 from softfloat.engine.programs import Program, Site, segment_bounds, segment_ends
-from softfloat.engine.scaled_segments import Scaling
+from softfloat.engine.scaled_segments import NO_SCALES, PLAIN, Scaling, added
 from softfloat.engine.ways import Tally
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
@@ -261,7 +261,10 @@ class Joining:
                 return
             codes, raised = (x.reshape(-1) for x in found)
         else:
-            codes, raised = folds.summed([*before, *rows], site.format, site.rule)
+            sums = rows[:, np.newaxis]
+            quick = added(PLAIN, before[0][np.newaxis], sums, NO_SCALES, NO_SCALES, site) if before else None
+            codes, raised = quick or folds.summed([*before, *rows], site.format, site.rule)
+            codes, raised = codes.reshape(-1), raised.reshape(-1)
         self.flags |= raised
         self._totals[level] = _Sum(codes, site)
 
@@ -271,7 +274,8 @@ class Joining:
         if raised is not None:
             self.flags |= np.bitwise_or.reduce(raised, axis=0).reshape(-1)
         ends, first = self._ends[self._entered : self._entered + len(rows)], 0
-        for last in sorted({*np.flatnonzero(ends > 1).tolist(), len(rows) - 1}):
+        levels_end = np.flatnonzero(ends > 1).tolist() if len(self._numbers) > 1 else []
+        for last in sorted({*levels_end, len(rows) - 1}):
             self._entered += last + 1 - first
             self._add(0, rows[first : last + 1], source)
             first = last + 1

@@ -82,6 +82,8 @@ def low_of(way: Way, start: Extent | None) -> float:
 def scaled(spans: list[Extent], planned: Program) -> list[Extent]:
     """What operands span as loops take them, but for a register's unit."""
     scale, (first, second) = planned.accumulator.scale_exponent, spans
+    if not scale:
+        return spans
     return [first._replace(low=first.low + scale, high=first.high + scale), second]
 
 
@@ -90,16 +92,14 @@ def fits(way: Way, planned: Program, spans: list[Extent], start: Extent | None) 
     spans, register, length = scaled(spans, planned), planned.accumulator.fixed, planned.length
     if register is not None and spans[0].high + spans[1].high - register.last > REGISTER_ROOM:
         return False
-    known, wide = [*spans, *([] if start is None else [start])], way.carrier is np.float64
-    if not all(x.finite for x in known):
-        return False
-    if way.carrier is np.float32 and any(x.low < SUBNORMAL or x.high > 128 for x in known):
-        return False
-    high = sum(x.high for x in spans)
-    lows = [sum(x.low for x in spans), *_other_lows(way, start)]
+    wide, (first, second) = way.carrier is np.float64, spans
+    for x in spans if start is None else [*spans, start]:
+        if not x.finite or (way.carrier is np.float32 and (x.low < SUBNORMAL or x.high > 128)):
+            return False
+    high, lows = first.high + second.high, [first.low + second.low, *_other_lows(way, start)]
     highs = [high] if start is None or start.empty else [high, start.high]
     low, top = min(lows), max(highs) + length.bit_length() + 1
-    if any(x.empty for x in spans):
+    if first.empty or second.empty:
         low, top = min(lows[1:], default=0), max(highs[1:], default=0) + 1
     if low < way.lowest or high > way.highest or ((way.bounded or wide) and top > way.most):
         return False
@@ -124,9 +124,11 @@ def fits_tiles(way: Way, planned: Program, spans: list[Extent], start: Extent | 
 def balanced(way: Way, spans: list[Extent]) -> tuple[int, list[Extent]]:
     """The exponent by which the first operand grows and the second shrinks, so that this may be lifted, and what both span then."""
     a, b = spans
+    if not lifts_beyond(way, b):
+        return 0, spans
     up = b.high - LIFTED
     first, second = a._replace(low=a.low + up, high=a.high + up), b._replace(low=b.low - up, high=LIFTED)
-    if not lifts_beyond(way, b) or first.high > 127 or second.low < SUBNORMAL:
+    if first.high > 127 or second.low < SUBNORMAL:
         return 0, spans
     return up, [first, second]
 

@@ -61,17 +61,17 @@ class UnitWay(Way):
     unit: Any
     known: Any
 
-    @property
+    @cached_property
     def carrier(self) -> type:
         """What sums are in."""
         return np.float32 if self.unit.kind == "pairs" or getattr(self.unit, "single", False) else np.float64
 
-    @property
+    @cached_property
     def planes(self) -> int:
         """Arrays of an operand: terms that are aligned come with powers of two."""
         return 1 + (self.unit.kind == "aligned")
 
-    @property
+    @cached_property
     def results(self) -> type | None:
         """None of registers, whose sums are yet to be rounded."""
         return None if self.unit.kind == "fixed" else super().results
@@ -80,6 +80,7 @@ class UnitWay(Way):
         """What the steps know of formats and grids."""
         return self.known
 
+    @lru_cache(maxsize=512)  # noqa: B019 -- of ways that are kept as well
     def sum(self, layout: str, counting: bool) -> Any:
         """The description of the loop."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
@@ -87,7 +88,7 @@ class UnitWay(Way):
         shape = tile_of(layout, self.carrier)
         return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded)
 
-    @property
+    @cached_property
     def lows(self) -> list[int]:
         """The last bit of the largest number, where an overflow may store it."""
         stores = bool(getattr(self.unit, "stored", "")) or getattr(self.unit, "saturate", False)
@@ -102,7 +103,7 @@ class UnitWay(Way):
         """The power of two that a zero has where terms are aligned, 0 for none."""
         return 0.0 if self.carrier is np.float32 else power_of_zeros(planned.accumulator)
 
-    @property
+    @cached_property
     def alike(self) -> bool:
         """Whether all terms have the same power of two: those of several products each."""
         return bool(self.unit.kind == "aligned" and self.unit.term > 1)
@@ -435,6 +436,14 @@ def _aligned(planned: Program) -> UnitWay | None:
     return UnitWay(unit=unit, known=_wide_numbers(planned, stored.half), site=site, group=unit.group, lowest=lowest)
 
 
+def term_bits(planned: Program) -> int:
+    """Bits of a term's exact sum: of a product, or of several, whatever their exponents."""
+    group = 1 if planned.accumulator.aligned is None else planned.accumulator.aligned.group
+    if group == 1:
+        return sum(fmt.p for fmt in planned.formats)
+    return sum(fmt.emax - fmt.emin + fmt.p for fmt in planned.formats) + group.bit_length()
+
+
 LOWEST_SINGLE = -100
 """Exponent of the last bit that a product has where float32 holds terms that are aligned, and of the finest grid: far from subnormals."""
 
@@ -443,9 +452,9 @@ LOWEST_SINGLE = -100
 def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
     """The way of terms that are aligned in float32, twice as many at once, if that holds what comes of operands that fit, without c."""
     unit, aligned = way.unit, planned.accumulator.aligned
-    if way.unit.kind != "aligned" or aligned is None or not exact_products(planned):
+    if way.unit.kind != "aligned" or aligned is None or term_bits(planned) > FLOAT32.mantissa_bits + 1:
         return None
-    if not unit.inside or unit.halves or unit.stored or unit.term > 1 or (unit.cut, unit.result) != ("zero", "cut"):
+    if not unit.inside or unit.halves or unit.stored or (unit.cut, unit.result) != ("zero", "cut"):
         return None
     # a term is less than four times the power of two that sets the grid, the running sum less than twice
     terms, fmt, finest = (
@@ -453,8 +462,8 @@ def in_single(way: UnitWay, planned: Program) -> UnitWay | None:
         planned.sites[dots().RUNNING].format,
         LOWEST_SINGLE + aligned.terms,
     )
-    parts = -(-terms >> 31)
-    if terms + (2 << aligned.terms) > 1 << FLOAT32.mantissa_bits + 1:
+    parts = 1 if unit.term > 1 else -(-terms >> 31)
+    if unit.term > 1 or terms + (2 << aligned.terms) > 1 << FLOAT32.mantissa_bits + 1:
         if fmt.spec != FLOAT32 or parts > 1 + (phased(unit) and unit.block % 2 == 0):
             return None
         unit = unit._replace(result="truncated", parts=parts)

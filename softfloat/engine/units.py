@@ -125,6 +125,7 @@ def leaving(
     return codes, flags | raised
 
 
+@lru_cache(maxsize=512)
 def terms_fit(planned: Program, bits: tuple[int, int]) -> bool:
     """Whether a term, whose products share scales of so many bits, is exact in float64."""
     aligned = planned.accumulator.aligned

@@ -99,15 +99,16 @@ class Windowed:
 
     def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
         """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
-        if not count and self.once(operand, axis):
+        once, within_rows = repeats(self.windows, self.images.shape, operand, axis)
+        if not count and once:
             return self._laid_out(quantized(self.images, operand, -1, **options), self.matrix, -1)
-        images, seen = self.images, 0
+        given, seen = self, 0
         if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
-            images, seen = rounded_before(images, operand.hadamard)
-        given = replace(self, images=images)
+            images, seen = rounded_before(self.images, operand.hadamard)
+            given = replace(self, images=images)
         if axis == -1 or not (operand.hadamard is not None or turns(operand)):
             found = quantized(given.matrix(), operand, axis, count=count, **options)
-        elif not count and self.within_rows(operand):
+        elif not count and within_rows:
             found = self._laid_out(quantized(given.across(), operand, axis, **options), self.of_rows, axis)
         else:
             found = quantized(self.of_rows(given.across()), operand, axis, count=count, **options)
@@ -126,27 +127,20 @@ class Windowed:
             codes = ScaledCodes(elements, made.scale, made.format)
         return replace(found, codes=codes, elements=elements.size)
 
-    def once(self, operand: Operand, axis: int) -> bool:
-        """Whether codes of numbers are the same in every window: scales are the tensor's, or those of a pixel's channels."""
-        how = operand.scaling
-        if how is None or operand.hadamard is not None or operand.rounding.draws:
-            return False
-        if not _covers(self.windows, self.images.shape[1:3]):
-            return False
-        if isinstance(how, DelayedScaling) or (isinstance(how, CurrentScaling) and how.per == "tensor"):
-            return True
-        length = _length(how, self.images.ndim, -1) if axis == -1 else 0
-        return length > 0 and self.images.shape[-1] % length == 0
 
-    def within_rows(self, operand: Operand) -> bool:
-        """Whether codes of numbers from window to window are the same in every row of a window: scales, and runs of a transform, are those of
-        windows side by side."""
-        how, count = operand.scaling, self.windows.counts[1]
-        if how is None or operand.rounding.draws or not _covers(self.windows, self.images.shape[1:3]):
-            return False
-        length = _length(how, self.ndim, -2)
-        runs = 1 if operand.hadamard is None else len(operand.hadamard.signs)
-        return length > 0 and count % length == 0 and count % runs == 0
+@lru_cache(maxsize=1024)
+def repeats(windows: Windows, images: tuple[int, ...], operand: Operand, axis: int) -> tuple[bool, bool]:
+    """(whether codes of numbers are the same in every window: scales are the tensor's, or those of a pixel's channels; whether those of numbers
+    from window to window are the same in every row of a window: scales, and runs of a transform, are those of windows side by side)."""
+    how, count = operand.scaling, windows.counts[1]
+    if how is None or operand.rounding.draws or not _covers(windows, images[1:3]):
+        return False, False
+    of_tensor = isinstance(how, DelayedScaling) or (isinstance(how, CurrentScaling) and how.per == "tensor")
+    length = _length(how, len(images), -1) if axis == -1 else 0
+    once = operand.hadamard is None and (of_tensor or (length > 0 and images[-1] % length == 0))
+    length = _length(how, 3 if images[3] > 1 else 2, -2)
+    runs = 1 if operand.hadamard is None else len(operand.hadamard.signs)
+    return once, length > 0 and count % length == 0 and count % runs == 0
 
 
 def _length(how: BlockScaling | CurrentScaling | DelayedScaling, ndim: int, axis: int) -> int:

@@ -65,13 +65,13 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
     """
     check_kind("how", how, Hadamard)
     n = len(how.signs)
-    moved = np.moveaxis(numbers, axis, -1)
+    moved = numbers.swapaxes(axis, -1)
     short = -moved.shape[-1] % n
     if short:
         moved = np.pad(moved, [(0, 0)] * (moved.ndim - 1) + [(0, short)])
     runs = np.ascontiguousarray(moved).reshape(-1, n)
     result, flags = transformed_whole(runs, how)
-    return np.moveaxis(result.reshape(moved.shape), -1, axis), flags
+    return result.reshape(moved.shape).swapaxes(axis, -1), flags
 
 
 def _rounded(numbers: Numbers, how: Hadamard) -> tuple[Codes | None, int]:

@@ -21,8 +21,11 @@ from softfloat.accumulators import Accumulator
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks.codes import exact_float
 from softfloat.bits.blocks.counts import void_of
+from softfloat.bits.blocks.elements import every_flag
 from softfloat.bits.blocks.numbers import float32_numbers
+from softfloat.bits.blocks.quantization import COMPUTED, Plan
 from softfloat.bits.blocks.scales import every_scale, product_of_scales
+from softfloat.blocks import check_rule
 from softfloat.checks import check_choice, check_count, check_integer, check_kind, check_switch
 from softfloat.engine import Codes, Options
 from softfloat.engine.programs import check_inputs
@@ -31,7 +34,15 @@ from softfloat.environments import Environment, InfiniteInput, Overflow, Roundin
 from softfloat.formats import Format, check_format, float32
 from softfloat.scaling.hadamard import transformed
 from softfloat.scaling.recipes import AXIS, SCALE_ORDERS, BlockScaling, CurrentScaling, DelayedScaling, Operand, Product
-from softfloat.scaling.tensors import AmaxHistory, ScaledCodes, currently_scaled, delayed, magnitudes, tile_format
+from softfloat.scaling.tensors import (
+    AmaxHistory,
+    ScaledCodes,
+    currently_scaled,
+    delayed,
+    magnitudes,
+    of_bits,
+    tile_format,
+)
 from softfloat.status import Flags
 
 __all__ = ["Quantized", "matmul", "multiplied", "quantized", "swapped"]
@@ -149,9 +160,9 @@ def quantized(
     else:
         codes, flags, amax = (_turned if turned else _upright)(numbers, how, axis, source, options)
         scales = _block_extremes(codes) if isinstance(codes, BlockCodes) else _extremes(codes.scale)
-    raised = int(np.bitwise_or.reduce(np.asarray(flags), axis=None))
+    raised = flags if isinstance(flags, int) else every_flag(flags)
     counts = [int(np.count_nonzero(flags & int(x))) if count else None for x in (Flags.OVERFLOW, Flags.UNDERFLOW)]
-    largest = float(np.max(amax)) if np.size(amax) else 0.0
+    largest = float(amax) if amax.ndim == 0 else float(amax.max(initial=0.0))
     return Quantized(codes, largest, scales, numbers.size, counts[0], counts[1], raised | seen)
 
 
@@ -183,16 +194,25 @@ def _settings(operand: Operand, environment: Environment | Settings | None, seed
     return _made(operand.rounding, operand.sr_bits, base)
 
 
+@lru_cache(maxsize=1024)
+def _plan(how: BlockScaling, shape: tuple[int, ...], axis: int, settings: Settings, flags: str) -> Plan:
+    """What `softfloat.bits.quantize` does with numbers of a shape: all of their calls settled but amax and stream."""
+    made = Plan(how.format, check_rule(how.rule, how.format), {"environment": settings, "flags": flags})
+    made.treat(how.nans, None, "max", None, how.subnormal_blocks, None)
+    made.scale_tensor(COMPUTED, None, how.four_over_six)
+    block: Any = max(shape[axis], 1) if how.block == AXIS else how.block
+    made.lie(shape, axis, block)
+    return made
+
+
 def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options) -> Any:
     """(codes, flags, amax)."""
-    block: Any = max(numbers.shape[axis], 1) if how.block == AXIS else how.block
-    amax = magnitudes(numbers, None)
-    found = float(amax) if how.format.tensor_scale is not None and np.isfinite(amax) else None
-    codes, flags = bits.quantize(
-        numbers, how.format, how.rule,
-        axis=axis, block=block, four_over_six=how.four_over_six, subnormal_blocks=how.subnormal_blocks, nans=how.nans,
-        tensor_amax=found, **options,
-    )  # fmt: skip
+    amax = None if how.format.tensor_scale is None else magnitudes(numbers, None)
+    found = float(amax) if amax is not None and np.isfinite(amax) else None
+    plan = _plan(how, numbers.shape, axis, options["environment"], options["flags"]).again(options["stream"], found)
+    codes, flags = plan.run(numbers, lambda: np.asarray(bits.issnan(numbers.view(np.uint32), float32)), False)
+    if amax is None:
+        amax = magnitudes(numbers, None) if plan.largest is None else of_bits(plan.largest)
     return codes, flags, amax
 
 
@@ -205,7 +225,7 @@ def _upright(numbers: Numbers, how: BlockScaling | CurrentScaling, axis: int, so
 
 def lies_across(numbers: Numbers, axis: int) -> bool:
     """Whether the axis is the last but one and numbers follow each other along it in memory."""
-    return numbers.ndim > 1 and axis in (-2, numbers.ndim - 2) and np.swapaxes(numbers, -1, -2).flags.c_contiguous
+    return numbers.ndim > 1 and axis in (-2, numbers.ndim - 2) and numbers.swapaxes(-1, -2).flags.c_contiguous
 
 
 def turns(operand: Operand) -> bool:
@@ -222,8 +242,8 @@ def _turned(numbers: Numbers, how: BlockScaling | CurrentScaling, axis: int, sou
     other: Any = how
     if isinstance(size, tuple):
         other = replace(other, **{name: size[::-1]})
-    codes, flags, amax = _upright(np.swapaxes(numbers, -1, -2), other, -1, source, options)
-    elements, scales = (np.swapaxes(x, -1, -2) for x in (codes.elements, codes.scales))
+    codes, flags, amax = _upright(numbers.swapaxes(-1, -2), other, -1, source, options)
+    elements, scales = codes.elements.swapaxes(-1, -2), codes.scales.swapaxes(-1, -2)
     shape = *codes.block_shape[:-2], *codes.block_shape[:-3:-1]
     fmt = codes.format if isinstance(how, BlockScaling) else tile_format(how.format, how.per)
     made = BlockCodes.made(elements, scales, fmt, numbers.ndim - 2, shape, codes.tensor_scale)

@@ -58,6 +58,7 @@ def _fields_text(made: Any) -> str:
     return f"{type(made).__name__}({', '.join(shown)})"
 
 
+@hash_kept
 @dataclass(frozen=True, kw_only=True, repr=False)
 class CurrentScaling:
     """Scales found from the numbers that they scale: S = largest element / amax in float32, elements x * S, read as element * (1/S).
@@ -103,6 +104,7 @@ class CurrentScaling:
     __repr__ = _fields_text
 
 
+@hash_kept
 @dataclass(frozen=True, kw_only=True, repr=False)
 class DelayedScaling:
     """One scale for a tensor, from the largest magnitudes of earlier steps: what is larger now saturates.
@@ -144,6 +146,7 @@ class DelayedScaling:
     __repr__ = _fields_text
 
 
+@hash_kept
 @dataclass(frozen=True, kw_only=True, repr=False)
 class BlockScaling:
     """A block format and how its scales are found: the arguments of `softfloat.bits.quantize`.

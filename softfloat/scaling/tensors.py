@@ -13,7 +13,7 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks.codes import exact_float, spread
-from softfloat.bits.blocks.numbers import Layout, exactly, magnitude_bits
+from softfloat.bits.blocks.numbers import exactly, laid_out, magnitude_bits
 from softfloat.bits.blocks.scales import FLOAT32, LARGEST, single, single_number, surely_normal
 from softfloat.blocks import BlockFormat
 from softfloat.checks import check_choice, check_kind, check_switch
@@ -157,10 +157,15 @@ WIDENED: dict[Format, Callable[[Codes], Numbers]] = {
 """How formats become float32 without a look at single numbers, of which none is subnormal there in half."""
 
 
+def of_bits(magnitude: int) -> Reals:
+    """A magnitude of these bits of float32."""
+    return np.asarray(exact_float(np.int32(magnitude).view(np.float32)))
+
+
 def magnitudes(numbers: Numbers, axis: int | None) -> Reals:
     """The largest magnitude, of all or along an axis that is kept; NaN counts as the largest, then infinity."""
     if axis is None:
-        return np.asarray(exact_float(np.int32(engine.largest_magnitude(numbers)).view(np.float32)))
+        return of_bits(engine.largest_magnitude(numbers))
     return exactly(magnitude_bits(numbers).max(axis=axis, keepdims=True, initial=0))
 
 
@@ -184,20 +189,28 @@ def scaled_elements(
     return np.asarray(codes), flags
 
 
+@lru_cache(maxsize=256)
+def _reading(settings: Settings, fmt: Format) -> Settings:
+    """Those of conversions from float32."""
+    return settings.between(FLOAT32.name, fmt.name)
+
+
 def quickly_scaled(
     numbers: Numbers,
     scales: engine.InverseScales,
     fmt: Format,
     options: Options,
     block: tuple[int, ...] = (),
-) -> tuple[Codes, Any, Codes] | None:
-    """(codes, flags, scales) of numbers, blocks or all with one scale, by the compiled loop; None where it does not serve, or numbers are not
-    ordinary."""
-    settings = cast(Settings, options["environment"]).between(FLOAT32.name, fmt.name)
+) -> tuple[Codes, Any, Codes, int] | None:
+    """(codes, flags, scales, bits of the largest magnitude) of numbers, blocks or all with one scale, by the compiled loop; None where it does not
+    serve, or numbers are not ordinary."""
+    settings = _reading(cast(Settings, options["environment"]), fmt)
     if numbers.size < (FEW if block else 1) or not engine.serves_elements(fmt, settings):
         return None
-    layout = Layout(numbers.shape, block) if block else Layout((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,))
-    layout = layout if engine.serves_places(*layout.places) else layout.side_by_side()
+    layout = laid_out(
+        *((numbers.shape, block) if block else ((numbers.size,), (math.gcd(numbers.size, LONGEST) or 1,)))
+    )
+    layout = layout if engine.serves_places(*layout.places) else layout.side_by_side
     if not engine.serves_places(*layout.places):
         return None
     array, each = numbers if layout.in_place else layout.rows(numbers), options.get("flags", "each") == "each"
@@ -207,7 +220,7 @@ def quickly_scaled(
     codes, flags = (
         layout.in_array(x).reshape(numbers.shape) if x.size else made.seen for x in (made.codes, made.flags)
     )
-    return np.asarray(codes), flags, made.scales.reshape(layout.grid)
+    return np.asarray(codes), flags, made.scales.reshape(layout.grid), made.largest
 
 
 def tile_amax(numbers: Numbers, shape: tuple[int, ...]) -> Reals:
@@ -227,6 +240,18 @@ def tile_format(fmt: Format, tile: int | tuple[int, ...]) -> BlockFormat:
     return BlockFormat(f"{fmt}_scaled", element=fmt, scale=FLOAT32, block=tile)
 
 
+@lru_cache(maxsize=256)
+def _tiles(
+    how: CurrentScaling, ndim: int, axis: int
+) -> tuple[BlockFormat, tuple[int, ...], engine.InverseScales | None]:
+    """Elements with float32 scales, the shape of their tiles, and how a loop finds these scales, if it does."""
+    assert not isinstance(how.per, str)
+    fmt = tile_format(how.format, how.per)
+    served = single_number(how.epsilon) == how.epsilon
+    known = engine.InverseScales(how.format.max, how.epsilon, how.power_of_two) if served else None
+    return fmt, fmt.block_shape(ndim, axis), known
+
+
 def currently_scaled(
     numbers: Numbers, how: CurrentScaling, axis: int, input_format: Format, options: Options
 ) -> tuple[ScaledCodes | BlockCodes, Any, Reals]:
@@ -238,15 +263,13 @@ def currently_scaled(
         )
         codes, flags = scaled_elements(numbers, encode, how.format, options)
         return ScaledCodes(codes, decode, how.format), flags, amax
-    fmt = tile_format(how.format, how.per)
-    shape = fmt.block_shape(numbers.ndim, axis)
+    fmt, shape, known = _tiles(how, numbers.ndim, axis)
     quick = None
-    if single_number(how.epsilon) == how.epsilon:
-        known = engine.InverseScales(how.format.max, how.epsilon, how.power_of_two)
+    if known is not None:
         quick = quickly_scaled(numbers, known, how.format, options, tuple(map(min, shape, numbers.shape)))
     if quick is not None:
-        codes, flags, decode = quick
-        amax = magnitudes(numbers, None)
+        codes, flags, decode, largest = quick
+        amax = of_bits(largest)
     else:
         amax = tile_amax(numbers, shape)
         encode, decode = _of_many(amax, how, input_format)

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from softfloat.kernels.spec import Rounding, Rule
 
-from softfloat.engine import elementwise, scaled_segments
+from softfloat.engine import elementwise, folds, scaled_segments
 from softfloat.engine.programs import Site
 from softfloat.formats import float32
 
@@ -88,6 +88,23 @@ def test_numbers_that_are_not(
             a, b, sums, total = map(codes, made)
             both(monkeypatch, scaled_segments.Scaling(order, a, b), total, sums, Rule())
     assert one_pass
+
+
+@pytest.mark.parametrize("special", [1.0, *SPECIALS], ids=str)
+def test_sums_without_scales(special: float, one_pass: list[bool]) -> None:
+    """Added as one after the other, where all is ordinary."""
+    rng = np.random.default_rng(5)
+    for spread in (0, 3, 30):
+        sums, total = (numbers(rng, *shape, spread=spread) for shape in ((SEGMENTS, 1, ROWS), (1, ROWS)))
+        sums[0, 0, :9], sums[1, 0, 9:12], total[0, 12:15] = -total[0, :9], -0.0, special
+        a, b = codes(sums), codes(total)
+        nothing = scaled_segments.NO_SCALES
+        found = scaled_segments.added(scaled_segments.PLAIN, b, a, nothing, nothing, Site(float32, Rule(), 0))
+        if found is not None:
+            expected = folds.summed([b[0], *a[:, 0]], float32, Rule())
+            np.testing.assert_array_equal([x[0] for x in found], expected)
+    ordinary = special == 0.0 or 2.0**-126 <= abs(special) < np.inf
+    assert any(one_pass) == ordinary or elementwise.loops().jit.DISABLED
 
 
 def test_other_rules_go_other_ways(one_pass: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:

@@ -292,6 +292,7 @@ SCALED_F8 = tensor_core("B200", input=E4M3, instruction="mxf8f6f4")
         *((how, pair) for how in (H100_F8, B200_F8, SCALED_F8) for pair in ((E4M3, E4M3), (E5M2, E4M3))),
         (tensor_core("H100", input=E4M3, output="float32", exponent_floor=-12), (E4M3, E4M3)),
         *((tensor_core(chip), (HALF, HALF)) for chip in ("V100", "A100", "H100")),
+        (tensor_core("B200", input=E2M1, instruction="mxf4nvf4"), (E2M1, E2M1)),
     ],
     ids=str,
 )
@@ -319,10 +320,10 @@ def test_terms_that_float32_holds(
     assert any(way is not None and way.unit.single for way in seen) or not all(available())
 
 
-@pytest.mark.parametrize("exponent", [0, -17, -60, -118, 30])
-def test_scaled_terms_that_float32_holds(exponent: int, served: list[bool], monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of blocks with scales; those of -60 leave too little above the subnormals of float32, and of 30 too much."""
-    seen, run = [], stacks.in_pieces
+@pytest.fixture
+def in_float32(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
+    """Whether each product that a unit's way did was in float32."""
+    seen, run = list[bool](), stacks.in_pieces
 
     def watched(way: Any, *given: Any) -> Any:
         done = run(way, *given)
@@ -330,13 +331,43 @@ def test_scaled_terms_that_float32_holds(exponent: int, served: list[bool], monk
         return done
 
     monkeypatch.setattr(stacks, "in_pieces", watched)
+    return seen
+
+
+@pytest.mark.parametrize("scales", [(0, 127), (0, 9), (40, 70), (110, 127)], ids=str)
+@pytest.mark.parametrize(("fmt", "length"), [("nvfp4", 304), ("nvfp4", 48), ("mxfp4", 160)])
+def test_sums_of_products_that_float32_holds(
+    fmt: str,
+    length: int,
+    scales: tuple[int, int],
+    in_float32: list[bool],
+    served: list[bool],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Terms of 16 products, with scales far apart, where some are cut, and scales of zero and subnormal ones."""
+    how, rng, blocks = tensor_core("B200", input=E2M1, instruction="mxf4nvf4"), np.random.default_rng(26), []
+    size = 16 if fmt == "nvfp4" else 32
+    for shape, axis in (((70, length), 1), ((length, 37), 0)):
+        grid = (shape[0] // size ** (1 - axis), shape[1] // size**axis)
+        own = rng.integers(*scales, grid).astype(np.uint8) + np.uint8(0 if fmt == "nvfp4" else 64)
+        blocks.append(bits.BlockCodes(rng.integers(0, 16, shape).astype(np.uint8), own, fmt, axis=axis))
+    both_ways(monkeypatch, *blocks, how, function=bits.matmul_blocks, out_format="float32")
+    fits = fmt == "nvfp4" or scales == (40, 70)  # others are too near the ends of float32
+    assert (True in in_float32) == fits or not all(available())
+
+
+@pytest.mark.parametrize("exponent", [0, -17, -60, -118, 30])
+def test_scaled_terms_that_float32_holds(
+    exponent: int, in_float32: list[bool], served: list[bool], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of blocks with scales; those of -60 leave too little above the subnormals of float32, and of 30 too much."""
     rng = np.random.default_rng(22)
     for fmt in ("mxfp8_e4m3", "mxfp8_e5m2"):
         x, y = (np.float32(rng.normal(size=shape) * 8.0 ** rng.normal(size=shape)) for shape in ((70, 160), (160, 72)))
         x[5:9, 64:128], y[:, 7], y[32:64] = 0.0, 0.0, y[:32]
         a, b = (bits.quantize(np.ldexp(v, exponent), fmt, axis=axis)[0] for v, axis in ((x, -1), (y, -2)))
         both_ways(monkeypatch, a, b, SCALED_F8, function=bits.matmul_blocks, out_format="float32")
-    assert (True in seen) == (exponent in (0, -17)) or not all(available())
+    assert (True in in_float32) == (exponent in (0, -17)) or not all(available())
 
 
 def test_zeros_whose_power_of_two_is_the_largest(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,6 +20,7 @@ from softfloat.scaling import (
     quantized,
     weight_gradient_matrices,
 )
+from softfloat.scaling.convolutions import repeats
 
 GEOMETRIES = [
     {},
@@ -113,7 +114,7 @@ def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
         assert whole.shape == apart.shape
         expected = quantized(whole, operand, axis, history=history(), seed=1)
         got = apart.quantized(operand, axis, history=history(), seed=1)
-        found += apart.once(operand, axis)
+        found += repeats(apart.windows, apart.images.shape, operand, axis)[0]
         np.testing.assert_equal(got.amax, expected.amax)
         assert (got.scales, got.elements, got.flags) == (expected.scales, expected.elements, expected.flags)
         assert type(got.codes) is type(expected.codes)
@@ -148,7 +149,7 @@ def test_rows_of_windows_are_quantised_once(name: str, options: dict[str, Any], 
     operand = RECIPES[name].weight_gradient.second
     whole = weight_gradient_matrices(x, gradient, shape, geometry).second
     apart = weight_gradient_matrices(x, gradient, shape, geometry, apart=True).second
-    assert apart.within_rows(operand) == within
+    assert repeats(apart.windows, apart.images.shape, operand, -2)[1] == within
     expected, got = quantized(whole, operand, -2), apart.quantized(operand, -2)
     np.testing.assert_equal((got.amax, got.scales), (expected.amax, expected.scales))
     assert (got.elements, got.flags) == (expected.elements, expected.flags)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -68,7 +69,7 @@ class Layout:
         self.tail = shape[-1] % block[-1] if shape and self.elements == block[-1] and math.prod(shape) >= MANY else 0
         self.in_place = bool(self.tail) or (self.padded == shape and all(b == 1 for b in block[:-2]))
 
-    @property
+    @cached_property
     def places(self) -> tuple[engine.Places, ...]:
         """Where blocks lie in the array, whole ones and then the short ones; in `rows` of it, where they do not lie in whole rows."""
         if not self.in_place:
@@ -101,6 +102,7 @@ class Layout:
         array = rows.reshape(*self.grid, *self.block).transpose(order).reshape(self.padded)
         return np.ascontiguousarray(array[tuple(slice(n) for n in self.shape)])
 
+    @cached_property
     def side_by_side(self) -> Layout:
         """The same, made to be laid out block by block."""
         other = Layout(self.shape, self.block)
@@ -114,6 +116,10 @@ class Layout:
     def spread(self, of_blocks: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
         """One entry for each block as one for each element of the array."""
         return spread(of_blocks, self.block, self.shape)
+
+
+laid_out = lru_cache(maxsize=1024)(Layout)
+"""The layout of an array's shape and a block's, kept."""
 
 
 def magnitude_bits(numbers: np.ndarray[Any, np.dtype[np.float32]]) -> np.ndarray[Any, np.dtype[np.int32]]:

@@ -215,19 +215,11 @@ def quantize(
     counted = check_boolean("count", count)
     check_choice("partial", partial, ("pad", "refuse"))
     numbers, signals = float32_numbers(x)
-    shape = fmt.block_shape(numbers.ndim, axis, block)
-    layout = Layout(numbers.shape, shape)
-    if partial == "refuse" and layout.padded != numbers.shape:
-        raise ValueError(
-            f"x of shape {numbers.shape} is no whole number of blocks of {block_text(shape)}; accepted: partial='pad', which adds zeros"
-        )
-    plan.check_over_six(shape)
-    plan.take_scales(scales, layout)
-    elements, made, tensor, flags = plan.run(numbers, signals, layout, counted)
-    whole = check_tensor_scale(tensor, fmt)
-    blocks = BlockCodes.made(elements, made, fmt, axis % numbers.ndim, shape, whole)
+    plan.lie(numbers.shape, axis, block, partial)
+    plan.take_scales(scales)
+    blocks, flags = plan.run(numbers, signals, counted)
     told = flags if plan.call.flags == "each" or isinstance(flags, int) else every_flag(flags)
-    return (blocks, told, counts_of(numbers, blocks, flags, layout)) if counted else (blocks, told)
+    return (blocks, told, counts_of(numbers, blocks, flags, plan.layout)) if counted else (blocks, told)
 
 
 def checked_rule(fmt: BlockFormat, rule: str | None, recipe: str | None) -> ScaleRule:
@@ -250,8 +242,13 @@ def has_one(scale: Format) -> bool:
 
 
 class Plan:
-    """The options of one call, checked, and the steps that they ask for."""
+    """The options of one call, checked, how blocks lie in its numbers, and the steps that they ask for."""
 
+    given: Codes | None = None
+    largest: int | None = None
+    """The bits of the largest magnitude of the numbers, where a loop has told it."""
+    layout: Layout
+    axis: int
     treatment: Treatment
     nan_to: str
     flushes: bool
@@ -343,32 +340,42 @@ class Plan:
                 "four_over_six needs the tensor's amax: its errors are those of numbers read with it; give tensor_amax, or nothing"
             )
 
-    def take_scales(self, codes: Any, layout: Layout) -> None:
+    def lie(self, shape: tuple[int, ...], axis: int, block: int | tuple[int, ...] | None, partial: str = "pad") -> None:
+        """Where blocks lie; errors of four_over_six are summed in a documented order for two shapes of them only."""
+        blocks = self.fmt.block_shape(len(shape), axis, block)
+        self.layout, self.axis = Layout(shape, blocks), axis % len(shape)
+        if partial == "refuse" and self.layout.padded != shape:
+            raise ValueError(
+                f"x of shape {shape} is no whole number of blocks of {block_text(blocks)}; accepted: partial='pad', which adds zeros"
+            )
+        if self.over_six and sum(n > 1 for n in blocks) > 1 and blocks[-2:] != (16, 16):
+            raise ValueError(f"four_over_six is for blocks of one row and of 16x16, got {block_text(blocks)}")
+
+    def take_scales(self, codes: Any) -> None:
         """Scales that come from elsewhere, if any do."""
-        self.given: Codes | None = None
         if codes is None:
             return
         if self.over_six:
             raise ValueError("scales are chosen by four_over_six; accepted: one of the two")
         given = check_codes(codes, self.fmt.scale, "scales")
-        if given.shape != layout.grid:
-            raise ValueError(f"scales must have the shape {layout.grid}, one for each block, got {given.shape}")
+        if given.shape != self.layout.grid:
+            raise ValueError(f"scales must have the shape {self.layout.grid}, one for each block, got {given.shape}")
         self.given = given
 
-    def check_over_six(self, shape: tuple[int, ...]) -> None:
-        """Errors are summed in a documented order for two shapes of blocks only."""
-        lengths = [n for n in shape if n > 1]
-        if self.over_six and len(lengths) > 1 and shape[-2:] != (16, 16):
-            raise ValueError(f"four_over_six is for blocks of one row and of 16x16, got {block_text(shape)}")
+    def again(self, stream: int, tensor_amax: float | None) -> Plan:
+        """The same of other numbers, with random numbers of a stream, and a tensor's scale of this amax."""
+        made = object.__new__(Plan)
+        vars(made).update(vars(self), options={**self.options, "stream": stream}, tensor_amax=tensor_amax)
+        return made
 
     # -- steps
     # ---------------------------------------------------------------------------------------------------------------
 
     def run(
-        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, layout: Layout, counted: bool
-    ) -> tuple[Codes, Codes, float | None, Any]:
-        """(codes of elements, codes of scales, the tensor's scale, flags of each element or of all)."""
-        each = counted or self.call.flags == "each"
+        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, counted: bool
+    ) -> tuple[BlockCodes, Any]:
+        """(codes, flags of each element or of all)."""
+        each, layout = counted or self.call.flags == "each", self.layout
         if self.call.settings.daz:
             numbers = signed_zeros(numbers, magnitude_bits(numbers) < SMALLEST_NORMAL)
         found = self.quick(numbers, signals, layout, each)
@@ -378,7 +385,8 @@ class Plan:
             tensor = self.tensor_of(maxima)
             found = *self.plain(numbers, maxima, signals, layout, tensor, each), tensor
         codes, scale_codes, flags, tensor = found
-        return codes, scale_codes, None if self.one_level else tensor.decode, flags
+        whole = None if self.one_level else check_tensor_scale(tensor.decode, self.fmt)
+        return BlockCodes.made(codes, scale_codes, self.fmt, self.axis, layout.block, whole), flags
 
     def plain(
         self,
@@ -421,7 +429,7 @@ class Plan:
             return None
         places = layout.places
         if not engine.serves_places(*places) or (self.over_six and layout.tail):
-            layout = layout.side_by_side()
+            layout = layout.side_by_side
             places = layout.places
         asked = self.fmt.element, self.call.settings, bool(self.over_six)
         direct = self.call.random_bits is None and engine.serves_elements(*asked)
@@ -438,7 +446,7 @@ class Plan:
             made = engine.quantized(
                 array, places, self.fmt.element, self.call.settings, known, "scaled" if not direct else "each" if each else "any"
             )  # fmt: skip
-        left = made.left.any()
+        self.largest, left = made.largest or None, made.left.any()
         if left and (self.over_six or (not direct and not self.scaled_too(numbers, made, layout, tensor))):
             return None  # errors go by the rows of a block, random numbers by places in the array
         codes = layout.in_array(made.codes)
@@ -544,7 +552,9 @@ class Plan:
 
     def tensor_of_numbers(self, numbers: np.ndarray[Any, np.dtype[np.float32]]) -> TensorScale:
         """The tensor's scale, from the numbers themselves."""
-        largest = np.array([0 if self.tensor_amax is not None else engine.largest_magnitude(numbers)], np.int32)
+        if self.tensor_amax is not None and callable(self.tensor):
+            return self.tensor(self.tensor_amax)
+        largest = np.array([engine.largest_magnitude(numbers)], np.int32)
         if largest[0] >= INFINITE:
             return self.tensor_of(maxima_of(numbers.reshape(1, -1)))
         nothing = np.zeros(1, bool)

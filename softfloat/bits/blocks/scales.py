@@ -20,6 +20,7 @@ from softfloat.blocks.rules import POWER_OF_TWO
 from softfloat.engine import Codes
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import ROSTER, Format
+from softfloat.frozen import hash_kept
 from softfloat.status import Flags
 
 FLOAT32 = ROSTER["float32"]
@@ -92,6 +93,7 @@ class Maxima:
     infinite: Masks
 
 
+@hash_kept
 @dataclass(frozen=True)
 class Treatment:
     """The named options of scales: `softfloat.bits.quantize` describes them."""
@@ -242,6 +244,7 @@ def over(numerator: float, denominators: Reals) -> Reals:
         return single(numerator / denominators)
 
 
+@hash_kept
 @dataclass(frozen=True)
 class TensorScale:
     """The scale of a tensor: what elements are multiplied by to read them, and its inverse as the recipe has it."""

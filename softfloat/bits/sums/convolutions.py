@@ -19,6 +19,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple, Unpack, cast
 
 import numpy as np
@@ -42,9 +43,14 @@ def _array(codes: Any, fmt: Format, name: str, axes: str) -> Codes:
     return array
 
 
+@lru_cache(maxsize=64)
+def _moves(axes: str, wanted: str) -> tuple[int, ...]:
+    return tuple(axes.index(x) for x in wanted if x in axes)
+
+
 def with_axes(codes: Codes, axes: str, wanted: str) -> Codes:
     """A view with the axes in the order wanted; an H that is missing has length 1."""
-    moved = codes.transpose([axes.index(x) for x in wanted if x in axes])
+    moved = codes.transpose(*_moves(axes, wanted))
     return moved if "H" in axes else np.expand_dims(moved, wanted.index("H"))
 
 
@@ -83,9 +89,9 @@ class Operand(NamedTuple):
             )
 
 
-def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
-    """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels."""
-    images, *shape, channels = data.codes.shape
+@lru_cache(maxsize=1024)
+def _surrounded(shape: tuple[int, int], windows: Windows) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[Any, ...]]:
+    """(sizes of images with zeros between and around, where numbers go, and which ones)."""
     sizes, targets, sources = [], [], []
     for size, step, before, after in zip(shape, windows.spacing, windows.before, windows.after, strict=True):
         whole = spread(size, step) + before + after
@@ -95,12 +101,18 @@ def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
         sizes.append(whole)
         targets.append(slice(start, start + kept * step, step))
         sources.append(slice(first, first + kept))
-    each = channels // groups
+    return tuple(sizes), tuple(targets), tuple(sources)
+
+
+def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
+    """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels."""
+    images, height, width, channels = data.codes.shape
+    each, (sizes, targets, sources) = channels // groups, _surrounded((height, width), windows)
     result = np.zeros((images, *sizes, groups, -(-each // chunk) * chunk), data.codes.dtype)
     inner = result[:, targets[0], targets[1], :, :each]
     if inner.size < result.size:
         data.needs_zero()
-    inner[...] = data.codes.reshape(images, *shape, groups, each)[:, sources[0], sources[1]]
+    inner[...] = data.codes.reshape(images, height, width, groups, each)[:, sources[0], sources[1]]
     return result
 
 

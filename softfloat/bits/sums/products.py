@@ -30,6 +30,8 @@ __all__ = ["Counts", "cumsum", "join_segments", "matmul", "segments", "sum", "ve
 
 PIECE = 1 << 24  # codes of operands made contiguous at a time
 STACK = 1 << 21  # and of a batch's small products done together
+UNCOUNTED = np.zeros((3, 0, 0), np.int64), np.zeros((2, 0, 0))
+"""Counts of nothing."""
 STOCHASTIC_OUTPUTS = 1 << 32  # an output's number has 32 bits of a random address
 STOCHASTIC_STEPS = 1 << 27  # and a rounding's number within an output that many
 
@@ -185,8 +187,7 @@ class Contraction:
         codes = result.flat if in_place else np.empty(size, self.output.dtype)
         fresh = in_place and raised is not None and raised.given is None
         flags = raised.flat if raised is not None and fresh else np.empty(size, np.uint8)
-        counts = np.zeros((3, size if self.count else 0), np.int64)
-        extremes = np.full((2, size if self.count else 0), np.nan)
+        counts, extremes = (np.zeros((3, size), np.int64), np.full((2, size), np.nan)) if self.count else UNCOUNTED
         wholes = (codes, flags, counts, extremes) if self.count else (codes, flags)
         for problem in problems if size else ():
             columns = problem.b.shape[-1]
@@ -194,7 +195,7 @@ class Contraction:
             distances = (columns, 1) if cumulative else (problem.row_stride, problem.column_stride)
             views = [grid_view(whole, problem.index, (rows, columns), distances) for whole in wholes]
             places = [view if view.flags.c_contiguous else np.empty(view.shape, view.dtype) for view in views]
-            nothing = () if self.count else (counts.reshape(3, 0, 0), extremes.reshape(2, 0, 0))
+            nothing = () if self.count else UNCOUNTED
             for part, cut in pieces(problem, outputs, planned.goes_on):
                 if cut is None:
                     run(part, planned, self.call, Results(*places, *nothing), cumulative, self.count)
@@ -226,8 +227,9 @@ class Contraction:
         if self.segment is not None:  # of a segment, options are the whole's
             return
         idle = self.call.given & planned.fixed
-        kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
-        refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
+        if idle:
+            kind = f"sums to {self.output.name} by {self.accumulator!r}, whose stages fix it"
+            refuse_idle(idle, kind, ENVIRONMENT_OPTIONS - planned.fixed - DRAWING)
         if not planned.draws:
             refuse_undrawn(self.call.given, self.call.whole.rounding)
 

@@ -85,7 +85,7 @@ class Request(NamedTuple):
 
     def task(self, name: str, fmt: Format, exchanged: bool = False) -> Task:
         """One of its products."""
-        return Task(self.unit, self.recipe, name, self.recipe.products[name], self.module, exchanged, fmt)
+        return Task(self.unit, self.recipe, name, getattr(self.recipe, name), self.module, exchanged, fmt)
 
 
 def scaled(
