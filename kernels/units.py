@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .one_by_one import in_direction
 from .steps import (
     COUNTED_SLOTS,
     EXPONENT,
@@ -22,6 +21,7 @@ from .steps import (
     VALUE,
     Stage,
     drawn_half,
+    in_direction,
     in_pairs,
     rounded,
     signs,

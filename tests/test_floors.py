@@ -48,10 +48,10 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
     "fast sticky wide | accumulate ordinary wide_exact | vectors | scaled_segments steps | "
-    "one_by_one tiles | quick_steps | "
-    "counting_steps | loops dot_steps quantization | dot_ends | dots "
+    "tiles | loops dot_steps quantization | dot_ends | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
-    "elements exact_units sums.noise sums.scalars | counted_units halves paired singles sums.arithmetics wide_elements | sums.loop | "
+    "elements exact_units sums.careful sums.noise sums.scalars | counted_units halves paired singles sums.native sums.quick wide_elements | "
+    "sums.arithmetics | sums.loop | "
     "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
