@@ -78,7 +78,7 @@ def lows_of(*panels: Codes) -> Codes:
     sizes = [math.prod(x.shape[:-1]) for x in panels]
     low, start = np.empty(sum(sizes), panels[0].dtype), 0
     for x, size in zip(panels, sizes, strict=True):
-        tiles().least(x.shape[-1])(x.reshape(-1), low[start : start + size])
+        tiles().least()(x.reshape(size, -1), low[start : start + size])
         start += size
     return low
 
