@@ -133,5 +133,7 @@ def _even_pieces(problem: Problem, outputs: Outputs, by_line: bool) -> Iterator[
             left = a[:, j.part] if problem.paired else a[i.part]
             index = i.first + j.first - origin
             scales = None if problem.scales is None else problem.scales.part(i.part, j.part, problem.paired)
-            part = Problem(left, b[:, j.part], start, problem.paired, index, i.stride, j.stride, scales)
+            part = Problem(
+                left, b[:, j.part], start, problem.paired, index, i.stride, j.stride, scales, problem.cumulative
+            )
             yield part, (slice(0, None) if problem.paired else i.part, j.part)

@@ -102,6 +102,8 @@ class Problem:
     row_stride: int
     column_stride: int
     scales: Scales | None = None
+    cumulative: bool = False
+    """Sums of the first 1, 2, 3 ... products are asked for, of paired operands: codes and flags are (k, columns)."""
 
 
 class Results(NamedTuple):
@@ -111,6 +113,11 @@ class Results(NamedTuple):
     flags: Codes
     counts: Codes
     extremes: Codes
+
+    @property
+    def counting(self) -> bool:
+        """Whether counts are wanted."""
+        return bool(self.counts.size)
 
     def rows(self, some: slice) -> Results:
         """Those of some rows."""

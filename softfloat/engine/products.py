@@ -61,35 +61,35 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
     return found.astype(np.uint8) * np.uint8(spec.INVALID)
 
 
-def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+def run(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
     if planned.wide:
         problem, planned = wide_sums.entered(problem, planned)
-        if counting and planned.kind == dots().EXACT:  # which no loop counts
-            wide_sums.run(problem, planned, random_of(call), results, cumulative, counting)
+        if results.counting and planned.kind == dots().EXACT:  # which no loop counts
+            wide_sums.run(problem, planned, random_of(call), results)
             return
     if problem.scales is not None:
-        _grid(problem, planned, call, results, cumulative, counting)
+        _grid(problem, planned, call, results)
         return
     if problem.a.ndim == 3:
-        _stack(problem, planned, call, results, counting)
+        _stack(problem, planned, call, results)
         return
     line = _line(problem)
-    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative, counting)
+    left = None if line is None else _by_line(line, problem, planned, call, results)
     if line is None or left is None:
-        _grid(problem, planned, call, results, cumulative, counting)
+        _grid(problem, planned, call, results)
         return
-    whole = [x.reshape(*x.shape[:-2], -1, line.a.shape[1]) for x in results[: 4 if counting else 2]]
+    whole = [x.reshape(*x.shape[:-2], -1, line.a.shape[1]) for x in results[: 4 if results.counting else 2]]
     # random numbers are those of outputs that follow one another
     for some in np.split(left, np.flatnonzero(np.diff(left) > 1) + 1) if planned.draws else [left]:
         if not some.size:
             continue
         c = None if line.c is None else line.c[None, some]
         index = line.first + int(some[0]) * line.stride
-        part = Problem(line.a[:, some], line.b[:, some], c, True, index, 0, line.stride)
+        part = Problem(line.a[:, some], line.b[:, some], c, True, index, 0, line.stride, cumulative=problem.cumulative)
         room = [np.empty((*x.shape[:-1], some.size), x.dtype) for x in whole]
         found = results._replace(**dict(zip(Results._fields, room, strict=False)))
-        _grid(part, planned, call, found, cumulative, counting)
+        _grid(part, planned, call, found)
         for target, source in zip(whole, room, strict=True):
             target[..., some] = source
 
@@ -107,19 +107,12 @@ def _line(problem: Problem) -> lines.Line | None:
     return None
 
 
-def _by_line(
-    line: lines.Line,
-    problem: Problem,
-    planned: Program,
-    call: Call,
-    results: Results,
-    cumulative: bool,
-    counting: bool,
-) -> Codes | None:
+def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, results: Results) -> Codes | None:
     """Outputs in a line by the faster loops: the numbers of those left for the plain one, None for all."""
     random, shape, count = random_of(call), results.codes.shape, line.a.shape[1]
     left = np.zeros(count, np.bool_)
-    tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
+    tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if results.counting else None
+    cumulative, counting = problem.cumulative, results.counting
 
     def bits_of(of: lines.Line, number: int, steps: Codes, outputs: slice) -> Codes:
         place, width = (of.first + outputs.start * of.stride, 0, of.stride), planned.sites[number].width
@@ -195,22 +188,22 @@ def _by_line(
     return np.flatnonzero(left)
 
 
-def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+def _stack(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Grids one by one, if they do not go together."""
     left = None
-    if not (counting or planned.goes_on):
+    if not (results.counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
     if planned.wide:
         if left != []:
-            wide_sums.run(problem, planned, random_of(call), results, False, counting)
+            wide_sums.run(problem, planned, random_of(call), results)
         return
     spans = [lines.Span(0, len(problem.a))] if left is None else left
     outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
     if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned, outputs):
         for span in spans:
-            _spread(problem, planned, call, results, span, counting)
+            _spread(problem, planned, call, results, span)
         return
-    one_by_one(problem, planned, call, results, spans, counting)
+    one_by_one(problem, planned, call, results, spans)
 
 
 def _may_spread(planned: Program, outputs: int) -> bool:
@@ -218,7 +211,7 @@ def _may_spread(planned: Program, outputs: int) -> bool:
     return elementwise.quick() and planned.length > 0 and unit_ways.worth_line(planned, outputs)
 
 
-def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool) -> None:
+def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span) -> None:
     """Some of many small grids: their outputs in a line, each with operands of its own."""
     a, b, c = problem.a, np.ascontiguousarray(problem.b.transpose(0, 2, 1)), problem.c
     (_, rows, length), columns = a.shape, b.shape[1]
@@ -233,13 +226,13 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         index = problem.index + first * outputs * problem.column_stride
         places = results.rows(slice(part.start * rows, part.stop * rows))
         room = [np.empty((*place.shape[:-2], 1, x.shape[1]), place.dtype) for place in places]
-        run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room), False, counting)
+        run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room))
         for place, found in zip(places, room, strict=True):
             if place.size:
                 place[...] = found.reshape(place.shape)
 
 
-def _spread_rows(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+def _spread_rows(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """The same of one grid, some rows at a time."""
     step = max(1, SPREAD // max(problem.b.size, 1))
     for start in range(0, problem.a.shape[0], step):
@@ -251,19 +244,17 @@ def _spread_rows(problem: Problem, planned: Program, call: Call, results: Result
             c=None if problem.c is None else problem.c[np.newaxis, rows],
             index=problem.index + start * problem.row_stride,
         )
-        _spread(one, planned, call, results.rows(rows), lines.Span(0, 1), counting)
+        _spread(one, planned, call, results.rows(rows), lines.Span(0, 1))
 
 
-def one_by_one(
-    problem: Problem, planned: Program, call: Call, results: Results, spans: Sequence[lines.Span], counting: bool
-) -> None:
+def one_by_one(problem: Problem, planned: Program, call: Call, results: Results, spans: Sequence[lines.Span]) -> None:
     """Some of many grids."""
     a, b, c = problem.a, problem.b, problem.c
     rows, columns = a.shape[1], b.shape[2]
     for n in (n for span in spans for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
-        run(one, planned, call, results.rows(slice(n * rows, (n + 1) * rows)), False, counting)
+        run(one, planned, call, results.rows(slice(n * rows, (n + 1) * rows)))
 
 
 def random_of(call: Call) -> ways.Random:
@@ -288,8 +279,9 @@ def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, r
     return done is not None
 
 
-def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Any grid of outputs."""
+    cumulative, counting = problem.cumulative, results.counting
     if problem.scales is not None and not counting and _in_blocks(problem, problem.scales, planned, call, results):
         return
     first, second = planned.formats
@@ -298,7 +290,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     if served:
         return
     if planned.wide:
-        _wide_grid(problem, planned, call, results, cumulative, counting)
+        _wide_grid(problem, planned, call, results)
         return
     a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     signals = _signals(problem.b, b, second, 0, cumulative)
@@ -316,7 +308,6 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
-    tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and not (counting or problem.paired or cumulative or planned.accumulator.reduction):
         begins = values if problem.c is not None else None
         done = block_units.spread(planned, problem.scales, a, b, begins, _place_of(problem), random)
@@ -331,7 +322,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         special = None
         if served is not None:  # and no: then something is not finite, most likely
             special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
-        done = _quick(problem, planned, a, b, values, call, tally) if special is None else None
+        done = _quick(problem, planned, a, b, values, call, results) if special is None else None
         if done is not None:
             _finish(done, problem, planned, call, results)
             return
@@ -352,7 +343,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
                     flags |= done[1][where]
                     rest = apart.after(planned, begin)
-                plain.run(part, rest, entered, random, results._replace(codes=codes, flags=flags), False, False)
+                plain.run(part, rest, entered, random, results._replace(codes=codes, flags=flags))
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     work = problem.a.size * problem.b.shape[1]
@@ -363,29 +354,26 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
     errors = planned.accumulator.compensation is not None
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
     if a_grid and for_lines and _may_spread(planned, results.codes.size):
-        _spread_rows(problem, planned, call, results, counting)
+        _spread_rows(problem, planned, call, results)
         return
-    plain.run(problem, planned, Entered(a, b, values, entry), random, results, cumulative, counting)
+    plain.run(problem, planned, Entered(a, b, values, entry), random, results)
 
 
-def _wide_grid(
-    problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool
-) -> None:
+def _wide_grid(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
     done = None
-    if not (problem.paired or cumulative):
-        tally = ways.Tally(results.counts, results.extremes) if counting else None
+    if not (problem.paired or problem.cumulative):
         start = np.zeros((0, 0))
         if problem.c is not None:
             start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-        done = _quick(problem, planned, problem.a, problem.b, start, call, tally)
+        done = _quick(problem, planned, problem.a, problem.b, start, call, results)
         in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
         errors = planned.draws and planned.accumulator.compensation is not None
         if errors and in_order and ways.choose(planned) is not None:  # lines draw them
-            _spread_rows(problem, planned, call, results, counting)
+            _spread_rows(problem, planned, call, results)
             return
     if done is None:
-        wide_sums.run(problem, planned, random_of(call), results, cumulative, counting)
+        wide_sums.run(problem, planned, random_of(call), results)
     else:
         _finish(done, problem, planned, call, results)
 
@@ -410,7 +398,7 @@ def _void(
         return False
     x, y = void.without(problem.a, problem.b)
     start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
-    run(replace(problem, a=x, b=y, c=start), planned, call, results, False, False)
+    run(replace(problem, a=x, b=y, c=start), planned, call, results)
     outputs, signalled = void.outputs, np.broadcast_to(signals, results.flags.shape)
     results.codes[outputs] = planned.nan_code
     results.flags[...] = np.where(outputs & whole, signalled, results.flags | signalled)
@@ -490,10 +478,11 @@ def _place_of(problem: Problem) -> ways.Place:
 
 
 def _quick(
-    problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, tally: ways.Tally | None = None
+    problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, results: Results | None = None
 ) -> Done | None:
-    """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
+    """By the faster loops, if they serve this program and these values; they fill the counts of `results`, if there are some."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
+    tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
         done = _by_parts(problem, planned, call, tally)
         if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
