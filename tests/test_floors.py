@@ -59,7 +59,7 @@ INSIDE = {
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
     "engine": "arguments pools threads | parameters problems results | decoding draws generated programs | elementwise inlined known native | "
     "folds options panels transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
-    "segments stacks | block_units joining wide_sums | prefixes | calls products quantization | placing small",
+    "segments stacks | block_units prefixes wide_sums | calls products quantization | placing small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

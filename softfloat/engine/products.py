@@ -17,11 +17,11 @@ from softfloat.engine import (
     described,
     elementwise,
     entire,
-    joining,
     lines,
     plain,
     prefixes,
     scaled_segments,
+    segments,
     stacks,
     trees,
     unit_ways,
@@ -33,11 +33,11 @@ from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import grid_bits, replica_key
-from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results, Scales
 from softfloat.engine.programs import Program
+from softfloat.engine.segments import Done
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -148,7 +148,7 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
         outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
         return done[:2]
 
-    def run_parts(part: Program, cuts: joining.Cuts, of_parts: ways.Tally | None) -> Done | None:
+    def run_parts(part: Program, cuts: segments.Cuts, of_parts: ways.Tally | None) -> Done | None:
         a, b = (cuts.side_by_side(x) for x in (line.a, line.b))
         done = run_part(part, line._replace(a=a, b=b, c=None), None, of_parts)
         return None if done is None else (done[0].reshape(cuts.stretches, -1), done[1].reshape(cuts.stretches, -1))
@@ -159,7 +159,7 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
             start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
         return run_part(planned, line, start)
 
-    def so_far(part: Program, cuts: joining.Cuts, outputs: slice) -> Done | None:
+    def so_far(part: Program, cuts: segments.Cuts, outputs: slice) -> Done | None:
         a, b = (cuts.side_by_side(x[:, outputs]) for x in (line.a, line.b))
         first = line.first + outputs.start * line.stride
         done = run_part(part, line._replace(a=a, b=b, c=None, first=first), None, None, left[outputs])
@@ -176,7 +176,7 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
             place = line.first, 0, line.stride
             return grid_bits((1, count), place, site, step, width, *random).reshape(-1)
 
-        done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
+        done = segments.run(planned, line.c, (count,), call, run_parts, bits, segments.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
         place = ways.Place(line.first, 0, line.stride)
         done = entire.in_line(planned, line.a, line.b, line.c, place, random)
@@ -497,7 +497,7 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     accumulator, shape = planned.accumulator, (problem.a.shape[0], problem.b.shape[1])
     place, random = _place_of(problem), random_of(call)
 
-    def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
+    def run_parts(part: Program, cuts: segments.Cuts, of_part: ways.Tally | None) -> Done | None:
         way = None if of_part is not None else way_of(part)
         if way is not None:
             work = math.prod(shape) * cuts.size * cuts.stretches
@@ -529,7 +529,7 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
     if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
         return None
-    return joining.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
+    return segments.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
 
 
 def _pairs_all(planned: Program) -> bool:
