@@ -286,11 +286,21 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         return
     first, second = planned.formats
     (read_a, read_b), random = planned.reading, random_of(call)
-    served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
-    if served:
+    values = np.zeros((0, 0))
+    if problem.c is not None:
+        values = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+    a_grid = not (problem.paired or cumulative or problem.scales)
+    done = _quick(problem, planned, values, call, results) if a_grid else None
+    if done is not None:  # then all is finite, and nothing signals
+        _finish(done, problem, planned, call, results)
         return
+    in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     if planned.wide:
-        _wide_grid(problem, planned, call, results)
+        drawn = planned.draws and planned.accumulator.compensation is not None
+        if a_grid and drawn and in_order and ways.choose(planned) is not None:  # lines draw them
+            _spread_rows(problem, planned, call, results)
+        else:
+            wide_sums.run(problem, planned, random, results)
         return
     a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     signals = _signals(problem.b, b, second, 0, cumulative)
@@ -298,11 +308,9 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         signals = signals | _signals(problem.a, a, first, 0, cumulative)
     else:
         signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
-    values = np.zeros((0, 0))
     entry: Codes = np.zeros((0, 0), np.uint32)
     if problem.c is not None:
         entry = np.array(problem.c, np.uint32, order="C")
-        values = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         signalling = arguments.is_signalling(entry, planned.partials)
         signals = signals | np.where(signalling, np.uint8(spec.INVALID), np.uint8(0))
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
@@ -318,20 +326,11 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         problem, planned, call, results, (a, b, values), signals
     ):
         return
-    if not (problem.paired or cumulative or problem.scales):
-        special = None
-        if served is not None:  # and no: then something is not finite, most likely
-            special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
-        done = _quick(problem, planned, a, b, values, call, results) if special is None else None
+    special = apart.of(a, b, values, apart.may_begin_anywhere(planned)) if a_grid and not counting else None
+    if special is not None:
+        x, y, start = special.without(problem.a, problem.b, values)
+        done = _quick(replace(problem, a=x, b=y), planned, start, call)
         if done is not None:
-            _finish(done, problem, planned, call, results)
-            return
-        if served is None and not counting:
-            special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
-        if special is not None:
-            x, y, _ = special.without(problem.a, problem.b, values)
-            done = _quick(replace(problem, a=x, b=y), planned, *special.without(a, b, values), call)
-        if special is not None and done is not None:
             _finish(done, problem, planned, call, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
             for where, begin, part, entered in special.parts(problem, Entered(a, b, values, entry)):
@@ -347,35 +346,14 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     work = problem.a.size * problem.b.shape[1]
-    in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
-    a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
     narrow = problem.b.shape[1] < NARROW < results.codes.size
     # of sums with errors, lines do again what overflows alone, and draw
     errors = planned.accumulator.compensation is not None
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
-    if a_grid and for_lines and _may_spread(planned, results.codes.size):
+    if a_grid and in_order and for_lines and not entire.serves(planned) and _may_spread(planned, results.codes.size):
         _spread_rows(problem, planned, call, results)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), random, results)
-
-
-def _wide_grid(problem: Problem, planned: Program, call: Call, results: Results) -> None:
-    """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
-    done = None
-    if not (problem.paired or problem.cumulative):
-        start = np.zeros((0, 0))
-        if problem.c is not None:
-            start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-        done = _quick(problem, planned, problem.a, problem.b, start, call, results)
-        in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
-        errors = planned.draws and planned.accumulator.compensation is not None
-        if errors and in_order and ways.choose(planned) is not None:  # lines draw them
-            _spread_rows(problem, planned, call, results)
-            return
-    if done is None:
-        wide_sums.run(problem, planned, random_of(call), results)
-    else:
-        _finish(done, problem, planned, call, results)
 
 
 def _void(
@@ -416,30 +394,6 @@ def goes_directly(planned: Program, work: int) -> bool:
     return plain and work >= WORTH_LOOPS and not entire.serves(planned)
 
 
-def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool | None:
-    """By tiles, from codes straight to panels and from sums straight to codes, segment by segment where there are such. Whether others are not
-    needed: all is finite, and in range.
-
-    None where this is not for tiles, whatever the operands.
-    """
-    if problem.paired or problem.scales is not None:
-        return None
-    if planned.accumulator.reduction:
-        given = *zip((problem.a, problem.b), planned.formats, strict=True), (problem.c, planned.partials)
-        if not all(codes is None or arguments.all_finite(codes, fmt) for codes, fmt in given):
-            return None
-        done = _by_parts(problem, planned, call)
-        if done is None:
-            return None
-        _finish(done, problem, planned, call, results)
-        return True
-    if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
-        return None
-    c = None if problem.c is None else problem.c[np.newaxis]
-    alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
-    return _together(alone, planned, call, results, _place_of(problem)) == []
-
-
 def _together(
     problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
 ) -> list[lines.Span] | None:
@@ -477,10 +431,8 @@ def _place_of(problem: Problem) -> ways.Place:
     return ways.Place(problem.index, problem.row_stride, problem.column_stride)
 
 
-def _quick(
-    problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, results: Results | None = None
-) -> Done | None:
-    """By the faster loops, if they serve this program and these values; they fill the counts of `results`, if there are some."""
+def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Results | None = None) -> Done | None:
+    """By the faster loops, if they serve this program and these operands; c has values. They fill the counts of `results`, if there are some."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
@@ -488,6 +440,8 @@ def _quick(
         if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
             return done
     elif entire.serves(planned) and tally is None:
+        operands = zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
+        a, b = (decoded(*operand) for operand in operands)
         return entire.run(planned, a, b, start, np.matmul, _place_of(problem), random_of(call))
     return _by_codes(planned, problem, start, call, tally)
 
@@ -542,9 +496,12 @@ def _by_codes(
 ) -> Done | None:
     """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that."""
     a, b = problem.a, problem.b
-    way, done = way_of(planned, start is not None, directly=False), None
-    if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(planned, a.size * b.shape[1], tally is not None):
-        way = None
+    begins, work, done = start is not None, a.size * b.shape[1], None
+    way = way_of(planned, begins) if tally is None and goes_directly(planned, work) else None
+    if way is None:
+        way = way_of(planned, begins, directly=False)
+        if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(planned, work, tally is not None):
+            way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]
         place, random = _place_of(problem), random_of(call)

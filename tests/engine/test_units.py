@@ -40,7 +40,7 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, programs, small, stacks, tiling, unit_ways
+from softfloat.engine import available, block_units, programs, segments, small, stacks, tiling, unit_ways
 from softfloat.reference import dots as oracle_of
 
 
