@@ -84,9 +84,10 @@ def run(problem: Problem, planned: Program, call: Call, results: Results) -> Non
     for some in np.split(left, np.flatnonzero(np.diff(left) > 1) + 1) if planned.draws else [left]:
         if not some.size:
             continue
-        c = None if line.c is None else line.c[None, some]
-        index = line.first + int(some[0]) * line.stride
-        part = Problem(line.a[:, some], line.b[:, some], c, True, index, 0, line.stride, cumulative=problem.cumulative)
+        c = None if line.c is None else line.c[:, some]
+        part = replace(
+            line, a=line.a[:, some], b=line.b[:, some], c=c, index=line.index + int(some[0]) * line.column_stride
+        )
         room = [np.empty((*x.shape[:-1], some.size), x.dtype) for x in whole]
         found = results._replace(**dict(zip(Results._fields, room, strict=False)))
         _grid(part, planned, call, found)
@@ -94,34 +95,33 @@ def run(problem: Problem, planned: Program, call: Call, results: Results) -> Non
             target[..., some] = source
 
 
-def _line(problem: Problem) -> lines.Line | None:
-    """A grid whose outputs are in a line."""
-    a, b, c = problem.a, problem.b, problem.c
-    start = None if c is None else c.reshape(-1)
+def _line(problem: Problem) -> Problem | None:
+    """A grid whose outputs are in a line, with operands of their own."""
+    a, b, start = problem.a, problem.b, None if problem.c is None else problem.c.reshape(1, -1)
     if problem.paired:
-        return lines.Line(a, b, start, problem.index, problem.column_stride)
+        return problem if start is None else replace(problem, c=start)
     if b.shape[1] == 1:
-        return lines.Line(a.T, np.broadcast_to(b, a.T.shape), start, problem.index, problem.row_stride)
+        return Problem(a.T, np.broadcast_to(b, a.T.shape), start, True, problem.index, 0, problem.row_stride)
     if a.shape[0] == 1:
-        return lines.Line(np.broadcast_to(a.T, b.shape), b, start, problem.index, problem.column_stride)
+        return replace(problem, a=np.broadcast_to(a.T, b.shape), c=start, paired=True)
     return None
 
 
-def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, results: Results) -> Codes | None:
+def _by_line(line: Problem, problem: Problem, planned: Program, call: Call, results: Results) -> Codes | None:
     """Outputs in a line by the faster loops: the numbers of those left for the plain one, None for all."""
     random, shape, count = random_of(call), results.codes.shape, line.a.shape[1]
     left = np.zeros(count, np.bool_)
     tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if results.counting else None
     cumulative, counting = problem.cumulative, results.counting
 
-    def bits_of(of: lines.Line, number: int, steps: Codes, outputs: slice) -> Codes:
-        place, width = (of.first + outputs.start * of.stride, 0, of.stride), planned.sites[number].width
+    def bits_of(of: Problem, number: int, steps: Codes, outputs: slice) -> Codes:
+        place, width = (of.index + outputs.start * of.column_stride, 0, of.column_stride), planned.sites[number].width
         shape = len(steps), outputs.stop - outputs.start
         return grid_bits(shape, place, number, steps, width, *random)
 
     def run_part(
         part: Program,
-        of: lines.Line,
+        of: Problem,
         start: Codes | None = None,
         counted: ways.Tally | None = tally,
         outputs: Codes = left,
@@ -134,7 +134,9 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
                 return found and found[:2]
             paired = described.run_line(part, of, start, random, counted)
             if paired is None:
-                return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
+                if counted is not None or not trees.serves(part):
+                    return None
+                return trees.run(part, of.a, of.b, None if of.c is None else of.c[0])
             outputs[paired.left % outputs.size] = True
             return paired[:2]
         way: ways.Way | None = ways.choose(part)
@@ -142,7 +144,7 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
-        done = lines.run(of, part, way, start, random, cumulative, counted)
+        done = lines.run(of, part, way, start, random, counted)
         if done is None:
             return None
         outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
@@ -150,19 +152,19 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
 
     def run_parts(part: Program, cuts: segments.Cuts, of_parts: ways.Tally | None) -> Done | None:
         a, b = (cuts.side_by_side(x) for x in (line.a, line.b))
-        done = run_part(part, line._replace(a=a, b=b, c=None), None, of_parts)
+        done = run_part(part, replace(line, a=a, b=b, c=None), None, of_parts)
         return None if done is None else (done[0].reshape(cuts.stretches, -1), done[1].reshape(cuts.stretches, -1))
 
     def by_itself() -> Done | None:
         start = None
         if line.c is not None:
-            start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
+            start = decoded(np.ascontiguousarray(line.c).reshape(-1), planned.partials, planned.entry)
         return run_part(planned, line, start)
 
     def so_far(part: Program, cuts: segments.Cuts, outputs: slice) -> Done | None:
         a, b = (cuts.side_by_side(x[:, outputs]) for x in (line.a, line.b))
-        first = line.first + outputs.start * line.stride
-        done = run_part(part, line._replace(a=a, b=b, c=None, first=first), None, None, left[outputs])
+        first = line.index + outputs.start * line.column_stride
+        done = run_part(part, replace(line, a=a, b=b, c=None, index=first), None, None, left[outputs])
         shape = part.length, cuts.stretches, -1
         return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
 
@@ -173,13 +175,13 @@ def _by_line(line: lines.Line, problem: Problem, planned: Program, call: Call, r
     elif planned.accumulator.reduction or planned.accumulator.chains > 1:
 
         def bits(site: int, step: int, width: int) -> Codes:
-            place = line.first, 0, line.stride
+            place = line.index, 0, line.column_stride
             return grid_bits((1, count), place, site, step, width, *random).reshape(-1)
 
         done = segments.run(planned, line.c, (count,), call, run_parts, bits, segments.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
-        place = ways.Place(line.first, 0, line.stride)
-        done = entire.in_line(planned, line.a, line.b, line.c, place, random)
+        place = ways.Place(line.index, 0, line.column_stride)
+        done = entire.in_line(planned, line.a, line.b, None if line.c is None else line.c[0], place, random)
     else:
         done = by_itself()
     if done is None:
