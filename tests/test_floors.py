@@ -57,9 +57,9 @@ INSIDE = {
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments pools threads | parameters problems results | decoding draws generated programs | elementwise inlined known native | "
+    "engine": "arguments pools threads | parameters problems results | decoding draws programs | generated | elementwise inlined native | "
     "folds options panels transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
-    "segments stacks | block_units prefixes wide_sums | calls products quantization | placing small",
+    "segments stacks | block_units prefixes wide_sums | calls products quantization | small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

@@ -14,7 +14,7 @@ import numpy as np
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded, readable
-from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
+from softfloat.engine.generated import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,

@@ -18,8 +18,7 @@ from softfloat.engine import segments as cutting
 from softfloat.engine.arguments import has_one, on_device
 from softfloat.engine.draws import rounding_bits
 from softfloat.engine.options import DRAWING, ENVIRONMENT_OPTIONS, refuse_idle, refuse_undrawn
-from softfloat.engine.placing import Outputs, pieces
-from softfloat.engine.problems import Problem, Results, grid_view
+from softfloat.engine.problems import Outputs, Problem, Results, grid_view, pieces
 from softfloat.engine.products import random_of, run
 from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
