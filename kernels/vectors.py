@@ -358,3 +358,11 @@ class Number(Vector):
 
     def _typed(self, element):
         return element
+
+
+def load(builder, pointer, where, element, lanes):
+    """A vector from memory of any alignment."""
+    vector = ir.VectorType(element, lanes)
+    loaded = builder.load(builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer()))
+    loaded.align = 2 if element == ir.IntType(16) else 4
+    return Vector(builder, loaded)
