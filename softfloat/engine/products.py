@@ -227,7 +227,7 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         start = None if c is None else c[part].reshape(1, -1)
         index = problem.index + first * outputs * problem.column_stride
         places = results.rows(slice(part.start * rows, part.stop * rows))
-        room = [np.empty((*place.shape[:-2], 1, x.shape[1]), place.dtype) for place in places]
+        room = [np.empty((*p.shape[:-2], 1, x.shape[1]), p.dtype) if p.size else p for p in places]
         run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room))
         for place, found in zip(places, room, strict=True):
             if place.size:
