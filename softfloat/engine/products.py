@@ -406,9 +406,7 @@ def _together(
     shape, start = (*problem.a.shape[:2], problem.b.shape[2]), None
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    into = None
-    if results.codes.dtype == planned.partials.dtype and is_straight(planned):
-        into = results.codes.reshape(shape), results.flags.reshape(shape)
+    into = _into(results, planned, shape)
     done = stacks.run(way, planned, problem.a, problem.b, start, place, random_of(call), into)
     if done is None:
         return None
@@ -445,7 +443,7 @@ def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Re
         operands = zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
         a, b = (decoded(*operand) for operand in operands)
         return entire.run(planned, a, b, start, np.matmul, _place_of(problem), random_of(call))
-    return _by_codes(planned, problem, start, call, tally)
+    return _by_codes(planned, problem, start, call, tally, results)
 
 
 def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally | None = None) -> Done | None:
@@ -494,9 +492,10 @@ def _pairs_all(planned: Program) -> bool:
 
 
 def _by_codes(
-    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None
-) -> Done | None:
-    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that."""
+    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None, results: Results | None = None
+) -> Done | None:  # fmt: skip
+    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that.
+    Codes and flags go to `results`, if there are such for what loops make."""
     a, b = problem.a, problem.b
     begins, work, done = start is not None, a.size * b.shape[1], None
     way = way_of(planned, begins) if tally is None and goes_directly(planned, work) else None
@@ -506,8 +505,8 @@ def _by_codes(
             way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]
-        place, random = _place_of(problem), random_of(call)
-        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, None, tally)
+        into, place, random = _into(results, planned, (1, len(a), b.shape[1])), _place_of(problem), random_of(call)
+        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, into, tally)
     if done is not None:
         return done.codes[0], done.flags[0]
     if tally is None and _pairs_all(planned) and trees.serves(planned):
@@ -523,9 +522,11 @@ def way_of(planned: Program, begins: bool = False, directly: bool = True) -> way
     return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
 
 
-def is_straight(planned: Program) -> bool:
-    """Whether what loops make are a call's results."""
-    return not (planned.converts or planned.loses_signs)
+def _into(results: Results | None, planned: Program, shape: tuple[int, ...]) -> tuple[Codes, Codes] | None:
+    """A call's codes and flags, in this shape, if these are what loops make."""
+    if results is None or planned.converts or planned.loses_signs or results.codes.dtype != planned.partials.dtype:
+        return None
+    return results.codes.reshape(shape), results.flags.reshape(shape)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, results: Results) -> None:
