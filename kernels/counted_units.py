@@ -3,7 +3,6 @@
 import numpy as np
 
 from . import units
-from .counting_steps import count, counted_addition, note_extremes
 from .exact_units import EXTREMES, cuts, exact_unit_step, quick_exact_step
 from .steps import (
     COUNT_BITS,
@@ -13,15 +12,14 @@ from .steps import (
     LEAST,
     OVERFLOW,
     OVERFLOWED,
-    ROUNDED,
     SMALLEST,
-    SWAMPED,
     UNDERFLOW,
     VALUE,
     sum_and_error,
     to_odd,
     without_subnormals,
 )
+from .sums.observers import Addition, Counts, count
 from .units import LOST, Turn, aligned_phases, aligned_unit_step, narrowed, stored
 
 
@@ -59,7 +57,7 @@ def _end(unit, state, alive, before, after, of_nan=False, changed=None):
     elif _narrow(unit):
         over = after.magnitude() >= np.inf
     lost = lost if over is None else lost | over
-    counted_addition(state, alive, before, lost, after, over, of_nan, changed)
+    Counts(of_nan).addition(state, Addition(before, after, lost, over, changed), alive)
 
 
 def _storing(of_nan):
@@ -131,7 +129,7 @@ def quick_step(unit, of_nan):
     """The same, tried quickly."""
 
     def added(state, before, exact, after):
-        counted_addition(state, None, before, exact.differs(after), after)
+        Counts().addition(state, Addition(before, after, exact.differs(after)))
 
     def kept(tile, row, running, memory, state):
         return _storing(of_nan)(tile, row, running, memory, state, True, unit)
@@ -154,7 +152,7 @@ def counted_pairs_step(unit, of_nan):
     """A turn of `Pairs`, no sum of which overflows."""
 
     def noted(state, before, lost, after):
-        counted_addition(state, None, before, lost, after)
+        Counts().addition(state, Addition(before, after, lost))
 
     return _with_inexact(units.pairs_step(unit, True, noted))
 
@@ -163,8 +161,7 @@ def counted_fixed_step(unit, of_nan):
     """A turn of `Fixed`. An addition that goes beyond the register is inexact as well."""
 
     def noted(state, before, lost, over, changed, after):
-        count(state, {ROUNDED: lost | over, OVERFLOWED: over, SWAMPED: changed & after.equals(before)})
-        note_extremes(state, after, False)
+        Counts().addition(state, Addition(before, after, lost | over, over, changed))
 
     return units.fixed_unit_step(unit, False, noted)
 

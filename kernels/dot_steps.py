@@ -2,37 +2,8 @@
 
 import numpy as np
 
-from .accumulate import (
-    FLOOR,
-    PRODUCT,
-    RUNNING,
-    TERMS,
-    add_row,
-    align_row,
-    bin_row,
-    carry_row,
-    collect_row,
-    converted_payload_row,
-    count_row,
-    cut_row,
-    draw_row,
-    drawn_projected_row,
-    drawn_row,
-    dropped_row,
-    fused_row,
-    higher_row,
-    leading_row,
-    led_row,
-    multiply_row,
-    parted_row,
-    round_projected_row,
-    round_row,
-    settled_projected_row,
-    settled_row,
-    sign_row,
-    watch_row,
-    zero_row,
-)
+from . import accumulate
+from .accumulate import FLOOR, PRODUCT, RUNNING, TERMS
 from .carrier import source_of
 from .dot_state import (
     ALIGNED,
@@ -85,7 +56,7 @@ def _drawing(round_row, settle_row):
     @part
     def drawn(site, values, parts, state, call):
         how, random, step, width = call.how, state.work[RANDOM], state.steps[site], call.draws[site]
-        draw_row(random, state.start, how.column_stride, site, step, call.key, call.stream, width)
+        accumulate.draw_row(random, state.start, how.column_stride, site, step, call.key, call.stream, width)
         before, ints, floats = state.work[PARTS - 1], call.ints[site], call.floats[site]
         if round_row(values, before, random, state.codes, state.raised, ints, floats) and parts:
             settled_anew(site, values, parts, state, call)
@@ -103,8 +74,9 @@ def _rounding(round_row):
     return referable(rounded, round_row.__qualname__)
 
 
-drawn, drawn_projected = _drawing(drawn_row, settled_row), _drawing(drawn_projected_row, settled_projected_row)
-rounded, rounded_projected = _rounding(round_row), _rounding(round_projected_row)
+drawn = _drawing(accumulate.drawn_row, accumulate.settled_row)
+drawn_projected = _drawing(accumulate.drawn_projected_row, accumulate.settled_projected_row)
+rounded, rounded_projected = _rounding(accumulate.round_row), _rounding(accumulate.round_projected_row)
 
 
 @part
@@ -138,7 +110,7 @@ def convert(site, values, state, call):
 @part
 def carried(values, payload, held, site, state, call):
     """The codes of NaNs of a row that was converted."""
-    converted_payload_row(payload, values, state.work[OPERAND], source_at(held, call), target_at(site, call))
+    accumulate.converted_payload_row(payload, values, state.work[OPERAND], source_at(held, call), target_at(site, call))
     put_payloads(payload, values, state.codes)
 
 
@@ -155,7 +127,7 @@ def moved(site, values, payload, held, state, call):
 @part
 def counted(z, x, y, state, call):
     """One more addition to x, of which y says where bits were cut off."""
-    count_row(state.counts, state.extremes, x, state.work[BEFORE_ROUNDING], z, state.raised, y)
+    accumulate.count_row(state.counts, state.extremes, x, state.work[BEFORE_ROUNDING], z, state.raised, y)
 
 
 @row
@@ -176,7 +148,7 @@ def added(site, total, addend, state, call):
     if call.how.counting:
         copy_row(state.work[BEFORE], total)
     parted(total, addend, site, state, call)
-    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
+    accumulate.add_row(total, addend, state.flags, call.ints[site], call.floats[site])
     told(site, total, 2, state, call)
 
 
@@ -200,7 +172,7 @@ def fuse(site, total, x, y, state, call):
         for j in range(total.size):
             work[PARTS, j] = x[j] * y[j]
             work[PARTS + 1, j] = total[j]
-    fused_row(total, x, y, state.flags, call.ints[site], call.floats[site])
+    accumulate.fused_row(total, x, y, state.flags, call.ints[site], call.floats[site])
     told(site, total, parts, state, call)
 
 
@@ -215,7 +187,7 @@ def fused(z, k, state, call):
 def plus(site, total, addend, state, call):
     """As `added`, but a step of a compensated sum, which no count knows."""
     parted(total, addend, site, state, call)
-    add_row(total, addend, state.flags, call.ints[site], call.floats[site])
+    accumulate.add_row(total, addend, state.flags, call.ints[site], call.floats[site])
     stage(site, total, 2, state, call)
 
 
@@ -422,24 +394,24 @@ def exact_block(z, first, last, state, call):
     fill_row(work[NEGATIVE], 1.0)
     fill_row(work[POSITIVE], 1.0)
     if not call.how.sums_blocks:
-        sign_row(work[NEGATIVE], work[POSITIVE], z)
-    watch_row(work[NUMBER], z, z, state.flags, 0)
+        accumulate.sign_row(work[NEGATIVE], work[POSITIVE], z)
+    accumulate.watch_row(work[NUMBER], z, z, state.flags, 0)
     for number in range(bins.shape[0]):
         fill_row(bins[number], 0.0)
-    bin_row(bins, z, magics)
+    accumulate.bin_row(bins, z, magics)
     for k in range(first, last):
         load_factors(k, state, call)
-        watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
+        accumulate.watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         for j in range(z.size):
             work[TERM, j] = work[A, j] * work[B, j]
-        sign_row(work[NEGATIVE], work[POSITIVE], work[TERM])
-        bin_row(bins, work[TERM], magics)
+        accumulate.sign_row(work[NEGATIVE], work[POSITIVE], work[TERM])
+        accumulate.bin_row(bins, work[TERM], magics)
         if (k - first) % TERMS == TERMS - 1:
-            carry_row(bins, magics)
-    carry_row(bins, magics)
-    collect_row(z, bins, work[ERROR], work[NUMBER], state.flags, call.ints[site], call.floats[site])
+            accumulate.carry_row(bins, magics)
+    accumulate.carry_row(bins, magics)
+    accumulate.collect_row(z, bins, work[ERROR], work[NUMBER], state.flags, call.ints[site], call.floats[site])
     if call.how.signed_zeros:
-        zero_row(z, work[NEGATIVE], work[POSITIVE])
+        accumulate.zero_row(z, work[NEGATIVE], work[POSITIVE])
 
 
 @row
@@ -450,7 +422,7 @@ def load_term(k, state, call):
     for n in range(call.how.group):
         if not call.how.products_rounded:  # of rounded ones they are in place: the product and 1
             load_factors(k + n, state, call)
-        watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
+        accumulate.watch_row(work[NUMBER], work[A], work[B], state.flags, product_invalid)
         for j in range(work.shape[1]):
             product = work[A, j] * work[B, j]
             work[SPARE, j] = product if n == 0 else work[SPARE, j] + product
@@ -462,11 +434,11 @@ def lead_term(scales, k, state, call):
     """The exponent of one term among the largest."""
     work = state.work
     if call.how.products_rounded:
-        leading_row(scales, work[A], work[B], call.tiny[0], call.tiny[1])
+        accumulate.leading_row(scales, work[A], work[B], call.tiny[0], call.tiny[1])
     else:
         load_row(work[LEAD], call.leads_a, state.i, k, state.column, call.how.paired)
         load_row(work[SPARE], call.leads_b, state.i, k, state.column, True)
-        led_row(scales, work[LEAD], work[SPARE])
+        accumulate.led_row(scales, work[LEAD], work[SPARE])
 
 
 @row
@@ -479,8 +451,8 @@ def half_block(total, scales, first, last, step, state, call):
         lead_term(scales, k, state, call)
     for k in range(first, last, step):
         load_term(k, state, call)
-        parted_row(work[TERM], work[OVER], bits_float((1023 + how.limit) << 52, 1.0))
-        cut_row(total, work[CUT], work[TERM], scales, how.fraction_bits, how.direction)
+        accumulate.parted_row(work[TERM], work[OVER], bits_float((1023 + how.limit) << 52, 1.0))
+        accumulate.cut_row(total, work[CUT], work[TERM], scales, how.fraction_bits, how.direction)
 
 
 @row
@@ -489,7 +461,7 @@ def recut(total, scales, fraction_bits, state, call):
     stand_alone()
     copy_row(state.work[SPARE], total)
     fill_row(total, 0.0)
-    cut_row(total, state.work[CUT], state.work[SPARE], scales, fraction_bits, call.how.sum_direction)
+    accumulate.cut_row(total, state.work[CUT], state.work[SPARE], scales, fraction_bits, call.how.sum_direction)
 
 
 @part
@@ -501,39 +473,39 @@ def aligned_block(z, first, last, state, call):
     fill_row(work[NUMBER], 1.0)
     fill_row(work[CUT], 0.0)
     fill_row(work[OVER], 0.0)
-    watch_row(work[NUMBER], z, z, state.flags, 0)
+    accumulate.watch_row(work[NUMBER], z, z, state.flags, 0)
     fill_row(lead, 0.0)
     if not how.sums_blocks:
         fill_row(work[SPARE], 1.0)
-        leading_row(lead, z, work[SPARE], call.tiny[2], 1.0)
+        accumulate.leading_row(lead, z, work[SPARE], call.tiny[2], 1.0)
         if how.zero != NO_EXPONENT:
             for j in range(z.size):
                 lead[j] = bits_float((1023 + how.zero) << 52, 1.0) if z[j] == 0.0 else lead[j]
     least = 0.0 if how.least == NO_EXPONENT else bits_float((1023 + how.least) << 52, 1.0)
     fill_row(scales, least)
     if how.addend_inside:
-        higher_row(scales, lead)
+        accumulate.higher_row(scales, lead)
     steps = 2 * group if how.halves else group
     half_block(total, scales, first, last, steps, state, call)
     if how.halves:
         second = work[SECOND_SCALE]
         fill_row(second, least)
         half_block(work[SECOND_TOTAL], second, first + group, last, steps, state, call)
-        higher_row(scales, second)
+        accumulate.higher_row(scales, second)
         recut(total, scales, how.fraction_bits, state, call)
         recut(work[SECOND_TOTAL], scales, how.fraction_bits, state, call)
         for j in range(z.size):
             total[j] += work[SECOND_TOTAL, j]
     if how.addend_inside:
-        cut_row(total, work[CUT], z, scales, how.fraction_bits, how.direction)
+        accumulate.cut_row(total, work[CUT], z, scales, how.fraction_bits, how.direction)
     elif not how.sums_blocks:
-        higher_row(scales, lead)
+        accumulate.higher_row(scales, lead)
         recut(total, scales, how.sum_bits, state, call)
         copy_row(work[SECOND_TOTAL], z)
         if how.drop >= 0:
-            dropped_row(work[SECOND_TOTAL], work[CUT], lead, scales, how.drop)
-        cut_row(total, work[CUT], work[SECOND_TOTAL], scales, how.addend_bits, how.sum_direction)
-    align_row(
+            accumulate.dropped_row(work[SECOND_TOTAL], work[CUT], lead, scales, how.drop)
+        accumulate.cut_row(total, work[CUT], work[SECOND_TOTAL], scales, how.addend_bits, how.sum_direction)
+    accumulate.align_row(
         z, work[TERM], last - first == 1, total, work[OVER], work[CUT], work[NUMBER], state.flags,
         call.ints[site], call.floats[site],
     )  # fmt: skip
@@ -581,7 +553,7 @@ def rounded_product(k, state, call):
     """A product of its own, rounded, and its factors."""
     work = state.work
     load_factors(k, state, call)
-    multiply_row(work[TERM], work[A], work[B], state.flags, call.ints[PRODUCT], call.floats[PRODUCT])
+    accumulate.multiply_row(work[TERM], work[A], work[B], state.flags, call.ints[PRODUCT], call.floats[PRODUCT])
     if call.how.unsigned_products:
         for j in range(work.shape[1]):
             work[TERM, j] += 0.0

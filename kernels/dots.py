@@ -34,29 +34,8 @@ from .dot_steps import added, blocked, compensated, fixed_step, fused, looked, r
 from .jit import bits_float, copy_row, fill_row, float_bits
 from .parts import linked, links, reference, referred
 
-__all__ = [
-    "ALIGNED",
-    "EXACT",
-    "FIXED",
-    "FUSED",
-    "LANES",
-    "LEVEL",
-    "NO_EXPONENT",
-    "PRODUCT",
-    "RESULT",
-    "ROUNDED",
-    "RUNNING",
-    "STORE",
-    "Call",
-    "Choices",
-    "contraction",
-    "extent",
-    "grids",
-    "links",
-    "passed",
-    "rooms",
-    "rounding_bits",
-]
+__all__ = ["ALIGNED", "EXACT", "NO_EXPONENT", "RESULT", "Call", "Choices", "links"]
+"""Names that callers find here beside those that are defined below."""
 
 LANES = 64
 LOOK = 32  # products between two looks whether more of them can change anything

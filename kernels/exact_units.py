@@ -3,24 +3,20 @@
 from typing import NamedTuple
 
 from .steps import (
-    AT_ONCE,
-    BITS_OF_FLOAT32,
-    BITS_OF_HALF,
     INEXACT,
     LARGEST_SO_FAR,
     SMALLEST,
     VALUE,
-    block_sum,
-    gathered,
-    in_phases,
-    moved_up,
     split,
-    whole_block,
+    sum_and_error,
+    to_odd,
     without_subnormals,
 )
 from .units import narrowed, stored
 from .vectors import Vector
 
+BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
+AT_ONCE = 4  # sums that do not wait for one another
 RUNNING, MEMORY = "running", "memory"
 """Beside the slots, between phases of a turn: a sum, and what was in memory before."""
 
@@ -46,6 +42,65 @@ class Exact(NamedTuple):
     def group(self):
         """Products of a turn."""
         return self.block * self.blocks
+
+
+def whole_block(tile, row, running, products, signed):
+    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in. Zeros of one sign keep
+    it if they are `signed`."""
+    s, lost = running, None
+    for product in products:
+        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
+        lost = error if lost is None else lost + error
+    found = to_odd(*sum_and_error(s, lost))
+    return (found.is_zero() & s.is_zero()).choose(s, found) if signed else found
+
+
+def block_sum(tile, row, products):
+    """The sum of some products, none of whose partial sums loses a bit: in halves, for the shortest chain."""
+    if len(products) == 1:
+        return tile.a(row, products[0]) * tile.b(products[0])
+    middle = (len(products) + 1) // 2
+    first, rest = block_sum(tile, row, products[:middle]), products[middle:]
+    if len(rest) == 1 and tile.fuses:
+        return tile.a(row, rest[0]).fused(tile.b(rest[0]), first)
+    return first + block_sum(tile, row, rest)
+
+
+def gathered(values, join):
+    """All of these joined, in an order that leaves the CPU several to do at once: for what does not hang on the order."""
+    parts = []
+    for number, value in enumerate(values):
+        if number < AT_ONCE:
+            parts.append(value)
+        else:
+            parts[number % AT_ONCE] = join(parts[number % AT_ONCE], value)
+    while len(parts) > 1:
+        parts = [join(*parts[n : n + 2]) if n + 1 < len(parts) else parts[n] for n in range(0, len(parts), 2)]
+    return parts[0]
+
+
+def in_phases(*phases, shared=()):
+    """A step for all rows together: of several functions of one row each is taken for every row before the next one. The CPU
+    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots; slots in `shared`
+    go from row to row, and end with the first one."""
+
+    def step(tile, states):
+        common = {slot: states[0][slot] for slot in shared}
+        for phase in phases:
+            for row, state in enumerate(states):
+                tile.row = row
+                states[row] = phase(tile, row, state | common)
+                common = {slot: states[row].pop(slot) for slot in shared}
+        states[0] |= common
+
+    step.together = True
+    return step
+
+
+def moved_up(tile, row, x):
+    """A float32 in float64 to half, stochastically: of as many random bits as it loses none needs to be known. `drawn_half` for normal numbers."""
+    random = tile.noise(row).bits() << (BITS_OF_HALF - 16)
+    return ((x.bits() + random) & -(1 << BITS_OF_HALF)).floats()
 
 
 def exact_sum_of(tile, row, running, number, unit, watchful):

@@ -20,7 +20,7 @@ the random number.
 Faster ways restate these roundings, each held against them by tests: in `elements` the carried_ functions and what
 `stochastic` adds, in `halves` those of MODES, in `singles` those of TO_SINGLE; in `fast` the half_, bfloat16_ and narrow_
 functions; in `quantization` element; in `values` all of it, from float to float; in `steps` ROUNDERS, TO_INTEGER, BY_BITS, drawn, drawn_half, and
-the steps in which the CPU rounds (exact_step); in `one_by_one` rounded_single, drawn_single and either.
+the steps in which the CPU rounds (exact_step); in `sums.native` CarefulSingle._rounded and CarefulSingleDraws._drawn.
 """
 
 import numpy as np

@@ -75,8 +75,6 @@ HALF_SLIVER, HALF_SLIVER_SCALE = 2.0**-14 - 2.0**-25, 2.0**25  # what may round 
 UNDECIDED, MARGIN = 2.0**-16, 2.0**-20
 UNDECIDED_BITS = (1023 - 16) << 52
 ONE = 0x3F800000  # float32's code of 1
-BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
-AT_ONCE = 4  # sums that do not wait for one another
 AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 
 
@@ -86,6 +84,12 @@ AT_A_POWER = 2.0**-12  # an error, in quanta, is at most 2^-14
 def round_half(tile, x):
     """To half, by the CPU. Overflow is an infinity."""
     return x.through_half()
+
+
+def round_half_bits(x):
+    """A normal number of half's range, or of the same range times a power of two, or zero, to half's precision, nearest even."""
+    bits = x.bits()
+    return (((bits | bits.logical_right(13) & 1) + 0xFFF) & -0x2000).floats()
 
 
 def round_bfloat16(tile, x):
@@ -300,6 +304,23 @@ def bounded(tile, y, state, stage):
     return over.choose(beyond, y)
 
 
+DIRECTIONS = {"toward_zero": "zero", "toward_positive": "up", "toward_negative": "down"}
+"""What the CPU rounds toward in these modes."""
+HARMLESS = {rounding: rounding for rounding in (*DIRECTIONS, "to_odd")} | {
+    "nearest_away": "toward_zero",
+    "nearest_zero": "to_odd",
+    "nearest_up": "to_odd",
+}
+"""How the CPU rounds a sum so that rounding it again does no harm: toward what ties go away from, too, for nothing seems to tie from below."""
+
+
+def in_direction(toward, rounding):
+    """What toward(direction) gives, rounded to float32 in one of DIRECTIONS or to odd."""
+    if rounding == "to_odd":
+        return between(toward("down"), toward("up"))
+    return toward(DIRECTIONS[rounding])
+
+
 # -- exact sums of two -----------------------------------------------------------------------------------------------
 
 
@@ -364,6 +385,11 @@ def fused_and_error(a, b, c, wide):
     return rest.nonzero().choose(total, s), error  # of zeros -0 stays
 
 
+def product_to_draw(a, b, stage):
+    """A product, and what the multiplication lost, None if that is nothing."""
+    return product_and_error(a, b) if stage.wide else (a * b, None)
+
+
 def rest_of_fused(s, a, b, c):
     """a * b + c less s, which is that rounded, to odd (Boldo and Muller, Exact and approximated error of the FMA, 2011)."""
     product, lost = product_and_error(a, b)
@@ -413,7 +439,7 @@ def in_pairs(count, leaf, joined):
 # -- stochastic rounding ---------------------------------------------------------------------------------------------
 
 
-def drawn(tile, s, error, noise, state, stage, watchful):
+def drawn(tile, s, error, noise, state, stage):
     """s + error, rounded stochastically by 16 random bits; no error: s is exact.
 
     In quanta of the format: |sum| = n + f, the addition's error is e, the random number U has 16 bits so far; noise is
@@ -454,15 +480,25 @@ def drawn(tile, s, error, noise, state, stage, watchful):
     if error is not None:
         special = special | (short * -1.0 + (1.0 - AT_A_POWER - MARGIN)).bits()
     state[LEFT_OPEN] = state[LEFT_OPEN].bits() | near | (special & (lost | -lost))
-    if watchful:
-        state[INEXACT] = state[INEXACT].bits() | flushed
+    state[INEXACT] = state[INEXACT].bits() | flushed
     over = z > tile.parameter("largest")
     if stage.noted:
         state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(s)
 
 
-# -- blocks ----------------------------------------------------------------------------------------------------------
+def split(x, taken):
+    """Rounded to nearest even with so many bits fewer, as if exponents had no end, by one multiplication and two subtractions.
+
+    Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
+    Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
+    part is even where they arise.
+    """
+    wide = x * (2.0**taken + 1.0)
+    return wide - (wide - x)
+
+
+# -- stores ----------------------------------------------------------------------------------------------------------
 
 
 def drawn_half(tile, row, x, state, saturate, watchful, ftz=False):
@@ -496,17 +532,6 @@ def drawn_half(tile, row, x, state, saturate, watchful, ftz=False):
     return over.choose(tile.parameter("beyond_positive"), z).with_sign(x)
 
 
-def whole_block(tile, row, running, products, signed):
-    """The running sum and a block's products, to odd: the errors of the additions are added up, exactly, and folded in. Zeros of one sign keep
-    it if they are `signed`."""
-    s, lost = running, None
-    for product in products:
-        s, error = sum_and_error(s, tile.a(row, product) * tile.b(product))
-        lost = error if lost is None else lost + error
-    found = to_odd(*sum_and_error(s, lost))
-    return (found.is_zero() & s.is_zero()).choose(s, found) if signed else found
-
-
 def stored_half(single, state, saturate, watchful):
     """float32 to half, nearest even, as float64; what happened is noted."""
     half = single.through_half()
@@ -520,62 +545,3 @@ def stored_half(single, state, saturate, watchful):
         state[OVERFLOW] = over.choose(1, state[OVERFLOW].bits())
         half = over.choose(HALF_LARGEST, half.magnitude()).with_sign(half)
     return half.double()
-
-
-def block_sum(tile, row, products):
-    """The sum of some products, none of whose partial sums loses a bit: in halves, for the shortest chain."""
-    if len(products) == 1:
-        return tile.a(row, products[0]) * tile.b(products[0])
-    middle = (len(products) + 1) // 2
-    first, rest = block_sum(tile, row, products[:middle]), products[middle:]
-    if len(rest) == 1 and tile.fuses:
-        return tile.a(row, rest[0]).fused(tile.b(rest[0]), first)
-    return first + block_sum(tile, row, rest)
-
-
-def in_phases(*phases, shared=()):
-    """A step for all rows together: of several functions of one row each is taken for every row before the next one. The CPU
-    looks no farther ahead than some rows' chains. What a phase puts aside is under keys that are no slots; slots in `shared`
-    go from row to row, and end with the first one."""
-
-    def step(tile, states):
-        common = {slot: states[0][slot] for slot in shared}
-        for phase in phases:
-            for row, state in enumerate(states):
-                tile.row = row
-                states[row] = phase(tile, row, state | common)
-                common = {slot: states[row].pop(slot) for slot in shared}
-        states[0] |= common
-
-    step.together = True
-    return step
-
-
-def split(x, taken):
-    """Rounded to nearest even with so many bits fewer, as if exponents had no end, by one multiplication and two subtractions.
-
-    Numbers plus 2^n times as much, rounded, have lost so many bits that what is left when as much is subtracted again is n bits fewer:
-    Veltkamp's splitting (Dekker, A floating-point technique for extending the available precision, 1971). Ties go to even: the larger
-    part is even where they arise.
-    """
-    wide = x * (2.0**taken + 1.0)
-    return wide - (wide - x)
-
-
-def moved_up(tile, row, x):
-    """A float32 in float64 to half, stochastically: of as many random bits as it loses none needs to be known. `drawn_half` for normal numbers."""
-    random = tile.noise(row).bits() << (BITS_OF_HALF - 16)
-    return ((x.bits() + random) & -(1 << BITS_OF_HALF)).floats()
-
-
-def gathered(values, join):
-    """All of these joined, in an order that leaves the CPU several to do at once: for what does not hang on the order."""
-    parts = []
-    for number, value in enumerate(values):
-        if number < AT_ONCE:
-            parts.append(value)
-        else:
-            parts[number % AT_ONCE] = join(parts[number % AT_ONCE], value)
-    while len(parts) > 1:
-        parts = [join(*parts[n : n + 2]) if n + 1 < len(parts) else parts[n] for n in range(0, len(parts), 2)]
-    return parts[0]

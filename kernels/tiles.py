@@ -1,54 +1,32 @@
 """Operands of tiles, laid out and looked at beforehand: their least numbers, what they span, powers of two beside them."""
 
 import numpy as np
-from llvmlite import ir
-from numba import types
-from numba.extending import intrinsic
 
 from . import jit
+from .fast import INFINITE_BITS, MAGNITUDE, ZERO
 from .jit import bits_float, cut, float_bits
 from .steps import EXPONENT64
-from .vectors import FLOATS, LANES, ROWS, load, named
+from .vectors import LANES, ROWS
 
 __all__ = ["LANES", "LONE_LANES", "ROWS", "jit", "least", "scaled_laid_out", "spans"]
 LONE_LANES = 4
 """Of the smallest vector that CPUs have."""
+ONE = np.int32(1)
 EVERY_MAGNITUDE = (1 << 63) - 1
 """What no sign is among, in the bits of float64."""
 
 
-def least_of(size):
-    """function(numbers, at, low, where): the least magnitude but zero of so many numbers of float32 from a place on, or infinity, to a place."""
-
-    @intrinsic
-    def run(context, numbers, at, low, where):
-        signature = types.void(numbers, at, low, where)
-
-        def codegen(context, builder, signature, arguments):
-            source, target = (
-                context.make_array(signature.args[n])(context, builder, arguments[n]).data for n in (0, 2)
-            )
-            first, place = (context.cast(builder, arguments[n], signature.args[n], types.int64) for n in (1, 3))
-            bits = load(builder, source, first, FLOATS[np.float32], size).bits()
-            below = ((bits & 0x7FFFFFFF) - 1) & 0x7FFFFFFF  # one less than magnitudes: zero is no small one
-            found = below.at_most(bits.all_of(0x7F7FFFFF)).least()
-            found = builder.add(found, ir.Constant(found.type, 1))
-            builder.store(builder.bitcast(found, ir.FloatType()), builder.gep(target, [place]))
-            return context.get_dummy_value()
-
-        return signature, codegen
-
-    return named(run, ("least", size))
-
-
 @jit.once
-def least(size):
-    """loop(panels, low): of each turn of panels so wide, flat, the least magnitude that is not zero, or infinity."""
-    least_number = least_of(size)
+def least():
+    """loop(turns, low): of each turn of (turns, numbers) of float32 the least magnitude that is not zero, or infinity."""
 
-    def least_loop(panels, low):
+    def least_loop(turns, low):
         for turn in range(low.size):
-            least_number(panels, turn * size, low, turn)
+            found = INFINITE_BITS
+            for n in range(turns.shape[1]):  # one less than magnitudes, by which zero is no small one
+                below = cut(cut(float_bits(turns[turn, n]) & MAGNITUDE, ONE) - ONE, ONE)
+                found = min(found, cut(below & MAGNITUDE, ONE))
+            low[turn] = bits_float(cut(min(found, INFINITE_BITS - ONE) + ONE, ONE), ZERO)
 
     return jit.compiled(least_loop)
 

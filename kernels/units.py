@@ -12,7 +12,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from .one_by_one import in_direction
 from .steps import (
     COUNTED_SLOTS,
     EXPONENT,
@@ -24,6 +23,7 @@ from .steps import (
     VALUE,
     Stage,
     drawn_half,
+    in_direction,
     in_pairs,
     rounded,
     signs,

@@ -12,14 +12,10 @@ import numpy as np
 from llvmlite import ir
 from numba.core import cgutils
 
-from .jit import SOURCE_DIGEST
-
 ROWS = 8
 LANES = {np.float32: 16, np.float64: 8}
 """Numbers in a vector of 512 bits."""
 
-FLOATS = {np.float32: ir.FloatType(), np.float64: ir.DoubleType()}
-INTEGERS = {np.float32: ir.IntType(32), np.float64: ir.IntType(64)}
 _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64", "i16": "i16", "i8": "i8"}
 INDEX = ir.IntType(64)
 _DIRECTIONS = {"down": 8 | 1, "up": 8 | 2, "zero": 8 | 3}
@@ -346,20 +342,27 @@ class Vector:
         return self._new(self.builder.fpext(half, self.value.type))
 
 
+class Number(Vector):
+    """One number in code being generated, as a vector of one lane that has no vector's type."""
+
+    @property
+    def element(self):
+        """LLVM's type of it."""
+        return self.value.type
+
+    def _like(self, other):
+        return other.value if isinstance(other, Vector) else ir.Constant(self.value.type, other)
+
+    def _new(self, value):
+        return type(self)(self.builder, value)
+
+    def _typed(self, element):
+        return element
+
+
 def load(builder, pointer, where, element, lanes):
     """A vector from memory of any alignment."""
     vector = ir.VectorType(element, lanes)
     loaded = builder.load(builder.bitcast(builder.gep(pointer, [where]), vector.as_pointer()))
     loaded.align = 2 if element == ir.IntType(16) else 4
     return Vector(builder, loaded)
-
-
-def named(made, name):
-    """An intrinsic that counts as this name in the cache's keys.
-
-    Numba gives every intrinsic a number of its own in each process, and hashes it where a loop closes over one: such loops
-    would never be found again. The name has to say what code is generated, as far as the sources do not.
-    """
-    identity = f"softfloat {SOURCE_DIGEST} {name}"
-    made._reduce_states = lambda: {"uuid": identity, "name": made._name, "defn": None}
-    return made

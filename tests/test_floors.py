@@ -48,18 +48,18 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
     "fast sticky wide | accumulate ordinary wide_exact | vectors | scaled_segments steps | "
-    "one_by_one tiles | quick_steps | "
-    "counting_steps | loops dot_steps quantization | dot_ends | dots "
+    "tiles | loops dot_steps quantization | dot_ends | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
-    "elements exact_units sums.noise sums.scalars | counted_units halves paired singles sums.arithmetics wide_elements | sums.loop | "
+    "elements exact_units sums.careful sums.noise sums.scalars | counted_units halves paired singles sums.native sums.quick wide_elements | "
+    "sums.arithmetics | sums.loop | "
     "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments pools threads | parameters problems results | decoding draws generated programs | elementwise inlined known native | "
+    "engine": "arguments pools threads | parameters problems results | decoding draws programs | generated | elementwise inlined native | "
     "folds options panels transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
-    "segments stacks | block_units joining wide_sums | prefixes | calls products quantization | placing small",
+    "segments stacks | block_units prefixes wide_sums | calls products quantization | small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

@@ -6,11 +6,11 @@ more with all of them: then the turns of that output, from the state before them
 
 from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
-from ..quick_steps import out_of_lifted
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
 from . import arithmetics
 from .language import LONG, Code, Int
 from .loop import FULL, SLOTS, Driver, Maker, Turn
+from .quick import out_of_lifted
 
 REST, VAIN = 512, 4
 """Turns that are not tried quickly after some of which more than one in so many had to be done again."""
@@ -122,14 +122,13 @@ class InOrder(Maker):
         carried = [slot for slot in self.carried if slot != OVERFLOWED]  # nothing overflows here
         unfit, numbers = arithmetics.unfit(stage), places["numbers"]
         watched, begins = arithmetic not in (arithmetics.Lifted, arithmetics.Split), {}
-        wrong = arithmetics.went_wrong(stage, self.sum.counts, self.order.fuses, lift > 1)
         mends = arithmetics.mends(stage, self.order, self.sum.counts, lift > 1)
         if watched:
-            begins = self.watched(code, arithmetics.watches(stage, self.sum.counts, lift > 1))
+            begins = self.watched(code, arithmetic.watches(stage, self.sum.counts, lift > 1))
 
         def failed(turn, seen, k):
             if watched:
-                return Int(code.builder, wrong(turn, seen))
+                return Int(code.builder, arithmetic.went_wrong(turn, stage, seen, self.order.fuses, self.sum.counts))
             if not arithmetics.is_lifted(self.order, stage):
                 return code.truth(False)
             least = code.as_words(places["noise"])

@@ -9,7 +9,7 @@ from copy import copy
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..vectors import Vector, everywhere
+from ..vectors import Number, Vector, everywhere
 
 BIT, BYTE, SHORT, WORD, LONG = (ir.IntType(width) for width in (1, 8, 16, 32, 64))
 SINGLE, DOUBLE = ir.FloatType(), ir.DoubleType()
@@ -18,73 +18,20 @@ RARELY = 1, 100  # weights of branches
 CACHE_LINE = 64
 
 
-class Int:
+class Int(Number):
     """An integer, or a bit, in code being written. Numbers beside it are of its type."""
 
-    def __init__(self, builder, value):
-        self.builder, self.value = builder, value
-
-    def _of(self, x):
-        return x.value if isinstance(x, Int) else ir.Constant(self.value.type, x)
-
-    def _made(self, name, x):
-        return Int(self.builder, getattr(self.builder, name)(self.value, self._of(x)))
-
-    def _is(self, sign, x):
-        return Int(self.builder, self.builder.icmp_signed(sign, self.value, self._of(x)))
-
-    def __add__(self, x):
-        return self._made("add", x)
-
-    def __sub__(self, x):
-        return self._made("sub", x)
-
-    def __mul__(self, x):
-        return self._made("mul", x)
-
-    def __and__(self, x):
-        return self._made("and_", x)
-
-    def __or__(self, x):
-        return self._made("or_", x)
-
-    def __lshift__(self, x):
-        return self._made("shl", x)
-
     def __rshift__(self, x):
-        return self._made("lshr", x)
+        """Zeros moving in."""
+        return self.logical_right(x)
 
     def __floordiv__(self, x):
-        return self._made("udiv", x)
+        return self._binary(x, "", "udiv")
 
     def __mod__(self, x):
-        return self._made("urem", x)
+        return self._binary(x, "", "urem")
 
-    def __lt__(self, x):
-        return self._is("<", x)
-
-    def __gt__(self, x):
-        return self._is(">", x)
-
-    def __ge__(self, x):
-        return self._is(">=", x)
-
-    def below(self, x):
-        """Whether it is less, without sign."""
-        return Int(self.builder, self.builder.icmp_unsigned("<", self.value, self._of(x)))
-
-    def same(self, x):
-        """Whether they are equal."""
-        return self._is("==", x)
-
-    def differs(self, x):
-        """Whether they are not."""
-        return self._is("!=", x)
-
-    def choose(self, chosen, otherwise):
-        """Of a bit: one number or another."""
-        kind = chosen if isinstance(chosen, Int) else otherwise
-        return Int(self.builder, self.builder.select(self.value, kind._of(chosen), kind._of(otherwise)))
+    same, differs = Number.equals, Number.apart_from
 
     def least(self, x):
         """The lesser."""
@@ -92,15 +39,7 @@ class Int:
 
     def trailing_zeros(self):
         """Zeros after the last bit that is set."""
-        return Int(self.builder, self.builder.cttz(self.value, ir.Constant(BIT, 0)))
-
-    def cut(self, kind):
-        """The last bits."""
-        return Int(self.builder, self.builder.trunc(self.value, kind))
-
-    def long(self):
-        """As a number without sign of 64 bits."""
-        return Int(self.builder, self.builder.zext(self.value, LONG))
+        return self._new(self.builder.cttz(self.value, ir.Constant(BIT, 0)))
 
 
 class Variable:

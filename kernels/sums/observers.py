@@ -2,9 +2,9 @@
 
 from typing import Any, NamedTuple
 
-from ..counting_steps import count, note_extremes
-from ..one_by_one import note_inexact
-from ..steps import COUNTS, GREATEST, INEXACT, LEAST, OVERFLOWED, ROUNDED, SWAMPED
+import numpy as np
+
+from ..steps import COUNT_BITS, COUNTS, GREATEST, IN_COUNTS, INEXACT, LEAST, LOWEST_BIT, OVERFLOWED, ROUNDED, SWAMPED
 
 
 class Addition(NamedTuple):
@@ -39,11 +39,12 @@ class Flags(Nobody):
 
     def rounding(self, state, lost):
         """One that is no addition."""
-        note_inexact(state, lost)
+        bits = state[INEXACT].bits()
+        state[INEXACT] = lost.choose(bits | 1, bits) if lost.element.width == 1 else bits | lost
 
     def addition(self, state, added):
         """An addition."""
-        note_inexact(state, added.lost)
+        self.rounding(state, added.lost)
 
 
 class Counts(Nobody):
@@ -52,18 +53,39 @@ class Counts(Nobody):
     slots = COUNTS, LEAST, GREATEST, OVERFLOWED
     looks = in_lanes = True
 
-    def __init__(self, of_nan):
+    def __init__(self, of_nan=False):
         self._of_nan = of_nan
 
     def rounding(self, state, lost):
         """One that is no addition."""
         count(state, {INEXACT: lost})
 
-    def addition(self, state, added):
-        """An addition."""
+    def addition(self, state, added, alive=None):
+        """An addition, in lanes that are `alive`, whose sum was finite; None: in all. What is rounded to what was there before has changed if bits
+        were lost, unless it says where."""
         changed = added.lost if added.changed is None else added.changed
         happened = {ROUNDED: added.lost, SWAMPED: changed & added.after.equals(added.before)}
         if added.over is not None:
             happened[OVERFLOWED] = added.over
+        if alive is not None:
+            happened = {slot: lanes & alive for slot, lanes in happened.items()}
         count(state, happened)
-        note_extremes(state, added.after, self._of_nan)
+        after = added.after
+        less, more = after < state[LEAST], after > state[GREATEST]
+        shown = after.magnitude() < np.inf if self._of_nan else alive
+        if self._of_nan and alive is not None:
+            shown = shown & alive
+        if shown is not None:
+            less, more = shown & less, shown & more
+        state[LEAST] = less.choose(after, state[LEAST])
+        state[GREATEST] = more.choose(after, state[GREATEST])
+
+
+def count(state, happened):
+    """Count where something happened, in slots of their own or, where there is a slot for that, in one word."""
+    for slot, lanes in happened.items():
+        shared = COUNTS in state and slot in IN_COUNTS
+        place = COUNTS if shared else slot
+        counted = state[place].bits()
+        one = 1 << LOWEST_BIT + COUNT_BITS[counted.element.width] * IN_COUNTS.index(slot) if shared else 1
+        state[place] = counted + lanes.choose(counted.all_of(one), 0)

@@ -3,7 +3,7 @@
 from llvmlite import ir
 from numba.core import cgutils
 
-from ..vectors import Vector
+from ..vectors import Number
 from .language import LONG, SINGLE, WORD, Code, Int
 from .language import SIZES as SIZES_OF
 
@@ -13,22 +13,8 @@ _NAMES = {"vfmadd": "fma", "add": "add", "mul": "mul"}
 _SUFFIXES = {"float": "f32", "double": "f64", "i32": "i32", "i64": "i64"}
 
 
-class Scalar(Vector):
-    """A number in code being generated, as a vector of one lane that has no vector's type."""
-
-    @property
-    def element(self):
-        """LLVM's type of it."""
-        return self.value.type
-
-    def _like(self, other):
-        return other.value if isinstance(other, Vector) else ir.Constant(self.value.type, other)
-
-    def _new(self, value):
-        return Scalar(self.builder, value)
-
-    def _typed(self, element):
-        return element
+class Scalar(Number):
+    """A number of a thread, in the place of a vector."""
 
     def _call(self, name, *others):
         return self._called(f"llvm.{name}.{_SUFFIXES[str(self.element)]}", *others)

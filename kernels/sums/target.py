@@ -24,6 +24,19 @@ from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
 
+__all__ = [
+    "BLOCK",
+    "BLOCK_FIELDS",
+    "FEW_NUMBERS",
+    "FLAG_BITS",
+    "INFINITIES",
+    "MANY_NUMBERS",
+    "READ_FIELDS",
+    "SLOTS",
+    "spanned",
+]
+"""Names that callers find here beside those that are defined below."""
+
 _lock = threading.Lock()
 
 
@@ -129,23 +142,3 @@ def noise_address(what):
 
 PLACES = {name: number for number, name in enumerate(FIELDS)}
 """Where each of FIELDS stands."""
-
-__all__ = [
-    "BLOCK",
-    "BLOCK_FIELDS",
-    "FEW_NUMBERS",
-    "FLAG_BITS",
-    "INFINITIES",
-    "MANY_NUMBERS",
-    "PLACES",
-    "READ_FIELDS",
-    "SLOTS",
-    "Elementwise",
-    "Reading",
-    "UnitSum",
-    "address",
-    "again_address",
-    "loop_of",
-    "noise_address",
-    "spanned",
-]

@@ -477,13 +477,16 @@ class InOrder(Threads):
     def _quickly(self, state, left, turn, steps):
         """Turns of an output that is inexact already, by bits; they are `left` to be done with care if one of them may be wrong."""
         code, builder, stage = self.code, self.code.builder, self.quick
-        noted = {slot: code.everywhere(bits, WORD) for slot, bits in arithmetics.watches(stage, False).items()}
+        noted = {
+            slot: code.everywhere(bits, WORD)
+            for slot, bits in arithmetics.QuickDraws.watches(stage, False, False).items()
+        }
         own, known = noted | {VALUE: state[VALUE].get()}, Turn(self, None, None, None, None, None)
         unfit = arithmetics.unfit(stage)
         fit = code.truth(True) if unfit is None else Int(builder, builder.not_(unfit(known, [own[VALUE]])))
 
         steps(lambda *given: self.piece.step(arithmetics.QuickDraws(turn(*given), stage, Nobody(), own), own))
-        wrong = Int(builder, arithmetics.went_wrong(stage, False, self.order.fuses)(known, own))
+        wrong = Int(builder, arithmetics.QuickDraws.went_wrong(known, stage, own, self.order.fuses, False))
         right = Int(builder, builder.not_(wrong.value)) & fit
         left.set(right.choose(code.truth(False), code.truth(True)))
         state[VALUE].set(

@@ -56,8 +56,8 @@ class Trees(Maker):
         """Code of rows that are done quickly, and with care where that may be wrong; it returns rows of which an output was left open, as bits."""
         code, places, at, state, numbers, watch = self._opened(name, LONG)
         stage, nothing, opened = self.stage, code.everywhere(0.0, self.item), code.variable(code.int(0))
-        begins = self.watched(code, arithmetics.watches(stage, self.sum.counts))
         unfit, quick = arithmetics.unfit(stage), arithmetics.quick(stage, self.order, self.sum.counts)
+        begins = self.watched(code, quick.watches(stage, self.sum.counts, False))
         with code.loop(self.sum.rows) as row:
             before = {slot: code.load(state, self.place(slot, row)) for slot in self.carried}
             own = before | begins
@@ -67,7 +67,7 @@ class Trees(Maker):
                 code.store(own[slot], state, self.place(slot, row))
             seen = {slot: own[slot].floats() for slot in begins}
             given = [before[slot] for slot in piece.goes_on] + [turn.below() for _ in piece.goes_on]
-            wrong = Int(code.builder, arithmetics.went_wrong(stage, self.sum.counts)(turn, seen))
+            wrong = Int(code.builder, quick.went_wrong(turn, stage, seen, False, self.sum.counts))
             if unfit is not None and given:
                 wrong = wrong | Int(code.builder, unfit(turn, given))
             with code.when(wrong | watch.differs(0), rarely=True):

@@ -10,6 +10,7 @@ import numpy as np
 from softfloat.engine import lines
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import widened
+from softfloat.engine.problems import Problem
 from softfloat.engine.programs import Program, spares
 from softfloat.engine.ways import Generated, Random, Tally, choose, tile_of
 
@@ -23,7 +24,7 @@ LEAST_WORK = 1 << 16
 
 
 def run_line(
-    planned: Program, line: lines.Line, start: Codes | None, random: Random, tally: Tally | None = None
+    planned: Program, line: Problem, start: Codes | None, random: Random, tally: Tally | None = None
 ) -> lines.Done | None:
     """As `lines.run` has it, of sums in pairs; None if no loop serves the program or the operands."""
     way, (length, count) = choose(planned), line.a.shape
@@ -36,11 +37,11 @@ def run_line(
     size = 1 << max((length * count // (TILES * cells)).bit_length() - 1, 0)
     if not planned.draws and size >= SHORTEST and count < cells:
         return _blocks(planned, way, line, start, random, tally, size)
-    return lines.run(line, planned, way, start, random, False, tally)
+    return lines.run(line, planned, way, start, random, tally)
 
 
 def _blocks(
-    planned: Program, way: Generated, line: lines.Line, start: Codes | None, random: Random, tally: Tally | None, size: int
+    planned: Program, way: Generated, line: Problem, start: Codes | None, random: Random, tally: Tally | None, size: int
 ) -> lines.Done | None:  # fmt: skip
     """Few long sums, deterministic: whole subtrees of so many products, what is left, and the sum in pairs of these, which is the same tree."""
     length, count = line.a.shape
@@ -50,7 +51,7 @@ def _blocks(
         nonlocal flags
         own = None if tally is None else Tally.room((a.shape[1],), way.carrier)
         program = replace(program, length=len(a))
-        made = lines.run(lines.Line(a, b, None, 0, 0), program, way, start, random, False, own, ones)
+        made = lines.run(Problem(a, b, None, True, 0, 0, 0), program, way, start, random, own, ones)
         if made is None or made.left.size:
             return None
         flags = flags | np.bitwise_or.reduce(made.flags.reshape(-1, count), axis=0)

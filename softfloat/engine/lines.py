@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from copy import copy
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeGuard
 
@@ -25,6 +26,7 @@ from softfloat.engine.parameters import (
     tiles,
 )
 from softfloat.engine.pools import Pool
+from softfloat.engine.problems import Problem
 from softfloat.engine.programs import Program
 from softfloat.engine.tiling import Extent
 from softfloat.engine.unit_ways import UnitWay
@@ -43,19 +45,6 @@ PIECE = 1 << 18  # products done at a time, of numbers; of codes twice as many
 RECORDED = 1 << 15  # of which the sums so far are kept
 FEW_DRAWN = 24  # outputs that draw, of which the smallest vectors take less than a panel
 _IN_ORDER: Codes = np.empty(0, np.int64)
-
-
-class Line(NamedTuple):
-    """Outputs in a line: codes a and b, (k, outputs), maybe views that repeat; c is (outputs,) or None.
-
-    Output n is number first + n * stride of its call.
-    """
-
-    a: Codes
-    b: Codes
-    c: Codes | None
-    first: int
-    stride: int
 
 
 class Done(NamedTuple):
@@ -133,28 +122,38 @@ def holds(fmt: Format, other: Format) -> bool:
     return fine and plain and fmt.max >= other.max
 
 
-@dataclass(frozen=True, eq=False)
 class _Work:
-    """What all pieces of a call share."""
+    """What all pieces of a call share: where counts of all outputs go, if they are wanted; what numbers of the first operand are multiplied by."""
 
-    way: Way
-    planned: Program
-    line: Line
-    random: Random
-    first: Operand
-    second: Operand
-    ones: bool
-    index: Codes
-    shared: Codes | None
-    shared_extent: Extent | None
-    in_range: bool
-    """Whether all finite operands are of a kind that this way serves."""
-    tally: Tally | None
-    """Where counts of all outputs go, if they are wanted."""
-    factor: float
-    """What numbers of the first operand are multiplied by."""
-    errors: Codes | None
-    """Where compensated sums leave what they have lost."""
+    def __init__(
+        self, problem: Problem, planned: Program, way: Way, operands: list[Operand], begins: bool, random: Random, tally: Tally | None, ones: bool
+    ) -> None:  # fmt: skip
+        self.problem, self.planned, self.way, self.random, self.tally = problem, planned, way, random, tally
+        first, second = operands
+        if first.steps[1] == 0 and second.steps[1] != 0:
+            first, second = second, first
+        self.first, self.second, self.index = first, second, _index(planned, way.group)
+        self.shared: Codes | None = None
+        self.shared_extent: Extent | None = None
+        if second.steps == (0, 0) and isinstance(way, Generated) and way.plainly_in_order:
+            self._share(_IN_ORDER, 1)
+            stays = not (way.stage.daz or way.stage.ftz) and holds(planned.sites[dots().RUNNING].format, first.format)
+            assert self.shared is not None
+            ones = ones or (tally is None and stays and bool(self.shared[0] == 1.0))
+        if second.steps[1] == 0 and not ones:
+            self._share(self.index, self.length)
+        self.ones = ones
+        self.factor = units.entering(way, planned, None)[0]
+        self.in_range = not begins and tiling.always_fits(way, planned)
+        """Whether all finite operands are of a kind that this way serves."""
+        shape = (self.length, self.count) if problem.cumulative else (self.count,)
+        self.errors: Codes | None = np.zeros(shape, way.carrier) if way.compensates else None
+        """Where compensated sums leave what they have lost."""
+
+    def _share(self, index: Codes, length: int) -> None:
+        """The second operand, which all outputs have in common."""
+        self.shared = np.empty((self.way.planes, 1, length, 1), self.way.carrier)
+        self.shared_extent = self.second.gather(index, 0, length, Span(0, 1), self.shared)
 
     @property
     def length(self) -> int:
@@ -169,7 +168,7 @@ class _Work:
     @property
     def count(self) -> int:
         """Outputs of the call."""
-        return int(self.line.a.shape[1])
+        return int(self.problem.a.shape[1])
 
     @property
     def lone(self) -> bool:
@@ -241,47 +240,24 @@ def serves(way: Way | None, planned: Program, cumulative: bool, counting: bool =
 
 
 def run(
-    line: Line,
-    planned: Program,
-    way: Way,
-    start: Codes | None,
-    random: Random,
-    cumulative: bool,
-    tally: Tally | None = None,
-    ones: bool = False,
-) -> Done | None:
-    """What is done, or None if no output is; `start` has the values of c.
+    problem: Problem, planned: Program, way: Way, start: Codes | None, random: Random, tally: Tally | None = None, ones: bool = False
+) -> Done | None:  # fmt: skip
+    """What is done of a problem of paired operands, or None if no output is; `start` has the values of c.
 
-    `cumulative`: codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled. Of `ones` numbers of the first
-    operand are summed as they are.
+    Of cumulative sums codes and flags are (k, outputs). A `tally`, of arrays (3, outputs) and (2, outputs), is filled. Of `ones` numbers of the
+    first operand are summed as they are.
     """
     if tally is not None:
         way = way.counting
-    first, second = operand_of(line.a, planned, 0, way), operand_of(line.b, planned, 1, way)
-    count = line.a.shape[1]
-    if first is None or second is None or not count:
+    operands = [operand_of(x, planned, which, way) for which, x in enumerate((problem.a, problem.b))]
+    served = [x for x in operands if x is not None]
+    count = problem.a.shape[1]
+    if len(served) < 2 or not count:
         return None
-    if first.steps[1] == 0 and second.steps[1] != 0:
-        first, second = second, first
-    index = _index(planned, way.group)
-    length = index.size or planned.length
-    shared: Codes | None = None
-    extent = None
-    if second.steps == (0, 0) and isinstance(way, Generated) and way.plainly_in_order:
-        shared = np.empty((1, 1, 1, 1), way.carrier)
-        extent = second.gather(_IN_ORDER, 0, 1, Span(0, 1), shared)
-        stays = not (way.stage.daz or way.stage.ftz) and holds(planned.sites[dots().RUNNING].format, first.format)
-        ones = ones or (tally is None and stays and bool(shared[0] == 1.0))
-    if second.steps[1] == 0 and not ones:
-        shared = np.empty((way.planes, 1, length, 1), way.carrier)
-        extent = second.gather(index, 0, length, Span(0, 1), shared)
-    shape = (length, count) if cumulative else (count,)
-    factor, _, flags_of_c = units.entering(way, planned, start)
-    errors = np.zeros(shape, way.carrier) if way.compensates else None
-    work = _Work(
-        way, planned, line, random, first, second, ones, index, shared, extent, start is None and tiling.always_fits(way, planned),
-        tally, factor, errors,
-    )  # fmt: skip
+    work = _Work(problem, planned, way, served, start is not None, random, tally, ones)
+    _, _, flags_of_c = units.entering(way, planned, start)
+    errors = work.errors
+    shape = (work.length, count) if problem.cumulative else (count,)
     coded = way.results is not None and not way.compensates
     values, flags = np.empty(shape, way.results if coded else way.carrier), np.empty(shape, np.uint8)
     left = _pieces(work, start, values, flags)
@@ -294,16 +270,16 @@ def run(
         made: Codes = values.view(planned.partials.dtype)
         tiling.put_right(way, planned, made, flags, int(np.bitwise_or.reduce(flags, axis=None)))
         return Done(made, flags, left)
-    place = Place(line.first, 0, line.stride)
+    place = Place(problem.index, 0, problem.column_stride)
     codes, flags = units.leaving(way, planned, values, flags, flags_of_c, place, random, tally)
     if errors is not None and planned.accumulator.compensation == "neumaier":
-        codes, more = _with_errors(way, planned, codes, errors, line, random)
+        codes, more = _with_errors(way, planned, codes, errors, place, random)
         flags |= more
     return Done(codes, flags, left)
 
 
 def _with_errors(
-    way: Way, planned: Program, codes: Codes, errors: Codes, line: Line, random: Random
+    way: Way, planned: Program, codes: Codes, errors: Codes, place: Place, random: Random
 ) -> tuple[Codes, Codes]:
     """Sums, or all sums so far, and the errors that are to be added to them; stochastically by the random numbers that come next."""
     if not way.site.width:
@@ -312,7 +288,7 @@ def _with_errors(
         )
     site, fmt, shape = way.site, planned.partials, (errors.size // errors.shape[-1], errors.shape[-1])
     lengths = np.arange(1, planned.length + 1) if errors.ndim > 1 else np.array([planned.length])
-    steps, place = lengths * orders().ADDITIONS["neumaier"], (line.first, 0, line.stride)
+    steps = lengths * orders().ADDITIONS["neumaier"]
     bits = grid_bits(shape, place, dots().RUNNING, steps, site.width, random.key, random.stream).reshape(-1)
     pair = [codes.reshape(-1), tiling.codes_of(errors, fmt, site).reshape(-1)]
     sums, raised = elementwise.settled_by(bits, site.width, "add", pair, fmt.spec, fmt, site.rule)
@@ -364,17 +340,17 @@ def _pieces(work: _Work, start: Codes | None, values: Codes, flags: Codes) -> Co
 
 def _without(work: _Work, outputs: Span, c: Codes | None) -> tuple[Codes, _Work, Codes | None]:
     """Some outputs without those that something not finite goes into: which these are, and operands and sums with 0 in its place."""
-    special, first = work.first.cleared(outputs)
+    work = copy(work)
+    special, work.first = work.first.cleared(outputs)
     if work.shared is None:
-        other, second = work.second.cleared(outputs)
+        other, work.second = work.second.cleared(outputs)
         special |= other
-        work = replace(work, second=second)
     elif not (work.shared_extent is None or work.shared_extent.finite):
         special[:] = True
     if c is not None:
         special |= ~np.isfinite(c)
         c = np.where(special, 0.0, c)
-    return special, replace(work, first=first), c
+    return special, work, c
 
 
 class _Room:
@@ -454,7 +430,7 @@ class _State:
     def _loop(self, start: int, a: Codes, b: Codes, kept: Codes, told: dict[str, Codes]) -> None:
         """Products from `start` on."""
         work, way = self.work, self.work.way
-        what, planned, stride = work.what, work.planned, work.line.stride
+        what, planned, stride = work.what, work.planned, work.problem.column_stride
         arrays = {"a": a, "b": b, "state": self.flat, "kept": kept, "numbers": numbers_of(way, planned)} | told
         if work.in_pairs:  # which add c in the end
             arrays["c"] = np.ascontiguousarray(self.flat.reshape(self.panels, work.slots, work.cells)[:, steps().VALUE])
@@ -465,7 +441,7 @@ class _State:
         }  # fmt: skip
         if what.draws:
             begun = planned.begun.get(dots().RUNNING if isinstance(way, Generated) else dots().STORE, 0)
-            first = work.line.first + self.outputs.start * stride
+            first = work.problem.index + self.outputs.start * stride
             given |= generated.turns(begun + start // way.group * planned.apart, planned.apart, each=self.records)
             given |= way.address(Place(first, what.lanes * stride, stride), work.random)
         if work.draws:

@@ -18,15 +18,7 @@ from softfloat.engine.ways import Random
 from softfloat.kernels.spec import CARRIER64, Rule
 
 
-def run(
-    problem: Problem,
-    planned: Program,
-    entered: Entered,
-    random: Random,
-    results: Results,
-    cumulative: bool,
-    counting: bool,
-) -> None:
+def run(problem: Problem, planned: Program, entered: Entered, random: Random, results: Results) -> None:
     """One grid of outputs by the loop that serves every program."""
     floor = dots()
     first, second = planned.formats
@@ -80,8 +72,8 @@ def run(
     how = choices(planned)._replace(
         has_addend=int(problem.c is not None),
         paired=int(problem.paired),
-        cumulative=int(cumulative),
-        counting=int(counting),
+        cumulative=int(problem.cumulative),
+        counting=int(results.counting),
         first=problem.index,
         row_stride=problem.row_stride,
         column_stride=problem.column_stride,

@@ -10,15 +10,15 @@ from functools import partial
 
 import numpy as np
 
-from softfloat.engine import arguments, elementwise, folds, joining, segments, trees
+from softfloat.engine import arguments, elementwise, folds, segments, trees
 from softfloat.engine.arguments import Codes
-from softfloat.engine.joining import Done, part_of
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
+from softfloat.engine.segments import Done, part_of
 from softfloat.formats import Format
 
-Parts = Callable[[Program, joining.Cuts, slice], Done | None]
+Parts = Callable[[Program, segments.Cuts, slice], Done | None]
 """All sums so far of stretches of k that are equally long, of some outputs, by a program of their own: (products, stretches, outputs)."""
 
 Bits = Callable[[int, Codes, slice], Codes]
@@ -154,7 +154,7 @@ def of_parts(planned: Program, count: int, call: Call, run_parts: Parts, bits: B
     how, chains = planned.accumulator, planned.accumulator.chains > 1
     if (how.reduction and chains) or not planned.length or planned.index is not None or planned.goes_on:
         return None
-    drawing = joining.draws_inside(planned)
+    drawing = segments.draws_inside(planned)
     if any(level.scaling for level in how.reduction) or (drawing and not chains):
         return None
     shape = planned.length, count
@@ -183,7 +183,7 @@ def _of_chains(
     if planned.partials != site.format or not planned.is_plain:
         return None
     total: Done | None = None
-    for chain, (inner, cut) in enumerate(joining.chain_parts(planned, call)):
+    for chain, (inner, cut) in enumerate(segments.chain_parts(planned, call)):
         codes, flags = np.zeros(shape, site.format.dtype), np.zeros(shape, np.uint8)
         if inner.length:
             done = run_parts(inner, cut, part)
@@ -207,7 +207,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
         return None
     total, before = np.zeros((1, outputs), site.format.dtype), np.zeros((1, outputs), np.uint8)
     found: list[Done] = []
-    for cuts in joining.cuts_of(planned.accumulator, planned.length):
+    for cuts in segments.cuts_of(planned.accumulator, planned.length):
         done = run_parts(part_of(planned, cuts.size, call), cuts, part)
         if done is None:
             return None

@@ -17,11 +17,11 @@ from softfloat.engine import (
     described,
     elementwise,
     entire,
-    joining,
     lines,
     plain,
     prefixes,
     scaled_segments,
+    segments,
     stacks,
     trees,
     unit_ways,
@@ -33,11 +33,11 @@ from softfloat.engine.apart import Entered
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import grid_bits, replica_key
-from softfloat.engine.joining import Done
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results, Scales
 from softfloat.engine.programs import Program
+from softfloat.engine.segments import Done
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -61,74 +61,67 @@ def _signals(codes: Codes, values: Codes, fmt: Format, axis: int, cumulative: bo
     return found.astype(np.uint8) * np.uint8(spec.INVALID)
 
 
-def run(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+def run(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Do one grid of outputs, or many: by the faster loops where they serve it, else by the plain one."""
     if planned.wide:
         problem, planned = wide_sums.entered(problem, planned)
-        if counting and planned.kind == dots().EXACT:  # which no loop counts
-            wide_sums.run(problem, planned, random_of(call), results, cumulative, counting)
+        if results.counting and planned.kind == dots().EXACT:  # which no loop counts
+            wide_sums.run(problem, planned, random_of(call), results)
             return
     if problem.scales is not None:
-        _grid(problem, planned, call, results, cumulative, counting)
+        _grid(problem, planned, call, results)
         return
     if problem.a.ndim == 3:
-        _stack(problem, planned, call, results, counting)
+        _stack(problem, planned, call, results)
         return
     line = _line(problem)
-    left = None if line is None else _by_line(line, problem, planned, call, results, cumulative, counting)
+    left = None if line is None else _by_line(line, problem, planned, call, results)
     if line is None or left is None:
-        _grid(problem, planned, call, results, cumulative, counting)
+        _grid(problem, planned, call, results)
         return
-    whole = [x.reshape(*x.shape[:-2], -1, line.a.shape[1]) for x in results[: 4 if counting else 2]]
+    whole = [x.reshape(*x.shape[:-2], -1, line.a.shape[1]) for x in results[: 4 if results.counting else 2]]
     # random numbers are those of outputs that follow one another
     for some in np.split(left, np.flatnonzero(np.diff(left) > 1) + 1) if planned.draws else [left]:
         if not some.size:
             continue
-        c = None if line.c is None else line.c[None, some]
-        index = line.first + int(some[0]) * line.stride
-        part = Problem(line.a[:, some], line.b[:, some], c, True, index, 0, line.stride)
+        c = None if line.c is None else line.c[:, some]
+        part = replace(
+            line, a=line.a[:, some], b=line.b[:, some], c=c, index=line.index + int(some[0]) * line.column_stride
+        )
         room = [np.empty((*x.shape[:-1], some.size), x.dtype) for x in whole]
         found = results._replace(**dict(zip(Results._fields, room, strict=False)))
-        _grid(part, planned, call, found, cumulative, counting)
+        _grid(part, planned, call, found)
         for target, source in zip(whole, room, strict=True):
             target[..., some] = source
 
 
-def _line(problem: Problem) -> lines.Line | None:
-    """A grid whose outputs are in a line."""
-    a, b, c = problem.a, problem.b, problem.c
-    start = None if c is None else c.reshape(-1)
+def _line(problem: Problem) -> Problem | None:
+    """A grid whose outputs are in a line, with operands of their own."""
+    a, b, start = problem.a, problem.b, None if problem.c is None else problem.c.reshape(1, -1)
     if problem.paired:
-        return lines.Line(a, b, start, problem.index, problem.column_stride)
+        return problem if start is None else replace(problem, c=start)
     if b.shape[1] == 1:
-        return lines.Line(a.T, np.broadcast_to(b, a.T.shape), start, problem.index, problem.row_stride)
+        return Problem(a.T, np.broadcast_to(b, a.T.shape), start, True, problem.index, 0, problem.row_stride)
     if a.shape[0] == 1:
-        return lines.Line(np.broadcast_to(a.T, b.shape), b, start, problem.index, problem.column_stride)
+        return replace(problem, a=np.broadcast_to(a.T, b.shape), c=start, paired=True)
     return None
 
 
-def _by_line(
-    line: lines.Line,
-    problem: Problem,
-    planned: Program,
-    call: Call,
-    results: Results,
-    cumulative: bool,
-    counting: bool,
-) -> Codes | None:
+def _by_line(line: Problem, problem: Problem, planned: Program, call: Call, results: Results) -> Codes | None:
     """Outputs in a line by the faster loops: the numbers of those left for the plain one, None for all."""
     random, shape, count = random_of(call), results.codes.shape, line.a.shape[1]
     left = np.zeros(count, np.bool_)
-    tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if counting else None
+    tally = ways.Tally(results.counts.reshape(3, -1), results.extremes.reshape(2, -1)) if results.counting else None
+    cumulative, counting = problem.cumulative, results.counting
 
-    def bits_of(of: lines.Line, number: int, steps: Codes, outputs: slice) -> Codes:
-        place, width = (of.first + outputs.start * of.stride, 0, of.stride), planned.sites[number].width
+    def bits_of(of: Problem, number: int, steps: Codes, outputs: slice) -> Codes:
+        place, width = (of.index + outputs.start * of.column_stride, 0, of.column_stride), planned.sites[number].width
         shape = len(steps), outputs.stop - outputs.start
         return grid_bits(shape, place, number, steps, width, *random)
 
     def run_part(
         part: Program,
-        of: lines.Line,
+        of: Problem,
         start: Codes | None = None,
         counted: ways.Tally | None = tally,
         outputs: Codes = left,
@@ -141,7 +134,9 @@ def _by_line(
                 return found and found[:2]
             paired = described.run_line(part, of, start, random, counted)
             if paired is None:
-                return trees.run(part, of.a, of.b, of.c) if counted is None and trees.serves(part) else None
+                if counted is not None or not trees.serves(part):
+                    return None
+                return trees.run(part, of.a, of.b, None if of.c is None else of.c[0])
             outputs[paired.left % outputs.size] = True
             return paired[:2]
         way: ways.Way | None = ways.choose(part)
@@ -149,27 +144,27 @@ def _by_line(
             way = units.in_line(part, start is not None)
         if not lines.serves(way, part, cumulative, counting):
             return None
-        done = lines.run(of, part, way, start, random, cumulative, counted)
+        done = lines.run(of, part, way, start, random, counted)
         if done is None:
             return None
         outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
         return done[:2]
 
-    def run_parts(part: Program, cuts: joining.Cuts, of_parts: ways.Tally | None) -> Done | None:
+    def run_parts(part: Program, cuts: segments.Cuts, of_parts: ways.Tally | None) -> Done | None:
         a, b = (cuts.side_by_side(x) for x in (line.a, line.b))
-        done = run_part(part, line._replace(a=a, b=b, c=None), None, of_parts)
+        done = run_part(part, replace(line, a=a, b=b, c=None), None, of_parts)
         return None if done is None else (done[0].reshape(cuts.stretches, -1), done[1].reshape(cuts.stretches, -1))
 
     def by_itself() -> Done | None:
         start = None
         if line.c is not None:
-            start = decoded(np.ascontiguousarray(line.c), planned.partials, planned.entry)
+            start = decoded(np.ascontiguousarray(line.c).reshape(-1), planned.partials, planned.entry)
         return run_part(planned, line, start)
 
-    def so_far(part: Program, cuts: joining.Cuts, outputs: slice) -> Done | None:
+    def so_far(part: Program, cuts: segments.Cuts, outputs: slice) -> Done | None:
         a, b = (cuts.side_by_side(x[:, outputs]) for x in (line.a, line.b))
-        first = line.first + outputs.start * line.stride
-        done = run_part(part, line._replace(a=a, b=b, c=None, first=first), None, None, left[outputs])
+        first = line.index + outputs.start * line.column_stride
+        done = run_part(part, replace(line, a=a, b=b, c=None, index=first), None, None, left[outputs])
         shape = part.length, cuts.stretches, -1
         return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
 
@@ -180,13 +175,13 @@ def _by_line(
     elif planned.accumulator.reduction or planned.accumulator.chains > 1:
 
         def bits(site: int, step: int, width: int) -> Codes:
-            place = line.first, 0, line.stride
+            place = line.index, 0, line.column_stride
             return grid_bits((1, count), place, site, step, width, *random).reshape(-1)
 
-        done = joining.run(planned, line.c, (count,), call, run_parts, bits, joining.SIDE_BY_SIDE, tally)
+        done = segments.run(planned, line.c, (count,), call, run_parts, bits, segments.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
-        place = ways.Place(line.first, 0, line.stride)
-        done = entire.in_line(planned, line.a, line.b, line.c, place, random)
+        place = ways.Place(line.index, 0, line.column_stride)
+        done = entire.in_line(planned, line.a, line.b, None if line.c is None else line.c[0], place, random)
     else:
         done = by_itself()
     if done is None:
@@ -195,22 +190,22 @@ def _by_line(
     return np.flatnonzero(left)
 
 
-def _stack(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+def _stack(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Grids one by one, if they do not go together."""
     left = None
-    if not (counting or planned.goes_on):
+    if not (results.counting or planned.goes_on):
         left = _together(problem, planned, call, results, ways.Place(problem.index, problem.b.shape[2], 1))
     if planned.wide:
         if left != []:
-            wide_sums.run(problem, planned, random_of(call), results, False, counting)
+            wide_sums.run(problem, planned, random_of(call), results)
         return
     spans = [lines.Span(0, len(problem.a))] if left is None else left
     outputs = sum(span.stop - span.start for span in spans) * problem.a.shape[1] * problem.b.shape[2]
     if problem.a.shape[1] * problem.b[0].size < unit_ways.LEAST_WORK and _may_spread(planned, outputs):
         for span in spans:
-            _spread(problem, planned, call, results, span, counting)
+            _spread(problem, planned, call, results, span)
         return
-    one_by_one(problem, planned, call, results, spans, counting)
+    one_by_one(problem, planned, call, results, spans)
 
 
 def _may_spread(planned: Program, outputs: int) -> bool:
@@ -218,7 +213,7 @@ def _may_spread(planned: Program, outputs: int) -> bool:
     return elementwise.quick() and planned.length > 0 and unit_ways.worth_line(planned, outputs)
 
 
-def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span, counting: bool) -> None:
+def _spread(problem: Problem, planned: Program, call: Call, results: Results, span: lines.Span) -> None:
     """Some of many small grids: their outputs in a line, each with operands of its own."""
     a, b, c = problem.a, np.ascontiguousarray(problem.b.transpose(0, 2, 1)), problem.c
     (_, rows, length), columns = a.shape, b.shape[1]
@@ -232,14 +227,14 @@ def _spread(problem: Problem, planned: Program, call: Call, results: Results, sp
         start = None if c is None else c[part].reshape(1, -1)
         index = problem.index + first * outputs * problem.column_stride
         places = results.rows(slice(part.start * rows, part.stop * rows))
-        room = [np.empty((*place.shape[:-2], 1, x.shape[1]), place.dtype) for place in places]
-        run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room), False, counting)
+        room = [np.empty((*p.shape[:-2], 1, x.shape[1]), p.dtype) if p.size else p for p in places]
+        run(Problem(x, y, start, True, index, 0, problem.column_stride), planned, call, Results(*room))
         for place, found in zip(places, room, strict=True):
             if place.size:
                 place[...] = found.reshape(place.shape)
 
 
-def _spread_rows(problem: Problem, planned: Program, call: Call, results: Results, counting: bool) -> None:
+def _spread_rows(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """The same of one grid, some rows at a time."""
     step = max(1, SPREAD // max(problem.b.size, 1))
     for start in range(0, problem.a.shape[0], step):
@@ -251,19 +246,17 @@ def _spread_rows(problem: Problem, planned: Program, call: Call, results: Result
             c=None if problem.c is None else problem.c[np.newaxis, rows],
             index=problem.index + start * problem.row_stride,
         )
-        _spread(one, planned, call, results.rows(rows), lines.Span(0, 1), counting)
+        _spread(one, planned, call, results.rows(rows), lines.Span(0, 1))
 
 
-def one_by_one(
-    problem: Problem, planned: Program, call: Call, results: Results, spans: Sequence[lines.Span], counting: bool
-) -> None:
+def one_by_one(problem: Problem, planned: Program, call: Call, results: Results, spans: Sequence[lines.Span]) -> None:
     """Some of many grids."""
     a, b, c = problem.a, problem.b, problem.c
     rows, columns = a.shape[1], b.shape[2]
     for n in (n for span in spans for n in range(*span)):
         start = None if c is None else c[n]
         one = Problem(a[n], b[n], start, False, problem.index + n * rows * columns, columns, 1)
-        run(one, planned, call, results.rows(slice(n * rows, (n + 1) * rows)), False, counting)
+        run(one, planned, call, results.rows(slice(n * rows, (n + 1) * rows)))
 
 
 def random_of(call: Call) -> ways.Random:
@@ -288,17 +281,28 @@ def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, r
     return done is not None
 
 
-def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool) -> None:
+def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> None:
     """Any grid of outputs."""
+    cumulative, counting = problem.cumulative, results.counting
     if problem.scales is not None and not counting and _in_blocks(problem, problem.scales, planned, call, results):
         return
     first, second = planned.formats
     (read_a, read_b), random = planned.reading, random_of(call)
-    served = _direct(problem, planned, call, results) if not (cumulative or counting) else None
-    if served:
+    values = np.zeros((0, 0))
+    if problem.c is not None:
+        values = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
+    a_grid = not (problem.paired or cumulative or problem.scales)
+    done = _quick(problem, planned, values, call, results) if a_grid else None
+    if done is not None:  # then all is finite, and nothing signals
+        _finish(done, problem, planned, call, results)
         return
+    in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
     if planned.wide:
-        _wide_grid(problem, planned, call, results, cumulative, counting)
+        drawn = planned.draws and planned.accumulator.compensation is not None
+        if a_grid and drawn and in_order and ways.choose(planned) is not None:  # lines draw them
+            _spread_rows(problem, planned, call, results)
+        else:
+            wide_sums.run(problem, planned, random, results)
         return
     a, b = decoded(problem.a, first, read_a), decoded(problem.b, second, read_b)
     signals = _signals(problem.b, b, second, 0, cumulative)
@@ -306,17 +310,14 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         signals = signals | _signals(problem.a, a, first, 0, cumulative)
     else:
         signals = signals | np.expand_dims(_signals(problem.a, a, first, 1), -1)
-    values = np.zeros((0, 0))
     entry: Codes = np.zeros((0, 0), np.uint32)
     if problem.c is not None:
         entry = np.array(problem.c, np.uint32, order="C")
-        values = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
         signalling = arguments.is_signalling(entry, planned.partials)
         signals = signals | np.where(signalling, np.uint8(spec.INVALID), np.uint8(0))
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     results.flags[...] = signals
-    tally = ways.Tally(results.counts, results.extremes) if counting else None
     if problem.scales is not None and not (counting or problem.paired or cumulative or planned.accumulator.reduction):
         begins = values if problem.c is not None else None
         done = block_units.spread(planned, problem.scales, a, b, begins, _place_of(problem), random)
@@ -327,20 +328,11 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
         problem, planned, call, results, (a, b, values), signals
     ):
         return
-    if not (problem.paired or cumulative or problem.scales):
-        special = None
-        if served is not None:  # and no: then something is not finite, most likely
-            special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
-        done = _quick(problem, planned, a, b, values, call, tally) if special is None else None
+    special = apart.of(a, b, values, apart.may_begin_anywhere(planned)) if a_grid and not counting else None
+    if special is not None:
+        x, y, start = special.without(problem.a, problem.b, values)
+        done = _quick(replace(problem, a=x, b=y), planned, start, call)
         if done is not None:
-            _finish(done, problem, planned, call, results)
-            return
-        if served is None and not counting:
-            special = apart.of(a, b, values, apart.may_begin_anywhere(planned))
-        if special is not None:
-            x, y, _ = special.without(problem.a, problem.b, values)
-            done = _quick(replace(problem, a=x, b=y), planned, *special.without(a, b, values), call)
-        if special is not None and done is not None:
             _finish(done, problem, planned, call, results)
             everywhere = np.broadcast_to(signals, results.codes.shape)
             for where, begin, part, entered in special.parts(problem, Entered(a, b, values, entry)):
@@ -352,42 +344,18 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results, cumu
                     entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
                     flags |= done[1][where]
                     rest = apart.after(planned, begin)
-                plain.run(part, rest, entered, random, results._replace(codes=codes, flags=flags), False, False)
+                plain.run(part, rest, entered, random, results._replace(codes=codes, flags=flags))
                 results.codes[where], results.flags[where] = codes[0], flags[0]
             return
     work = problem.a.size * problem.b.shape[1]
-    in_order = not planned.draws or problem.row_stride == problem.b.shape[1] * problem.column_stride
-    a_grid = in_order and not (problem.paired or cumulative or problem.scales or entire.serves(planned))
     narrow = problem.b.shape[1] < NARROW < results.codes.size
     # of sums with errors, lines do again what overflows alone, and draw
     errors = planned.accumulator.compensation is not None
     for_lines = work < unit_ways.LEAST_WORK or narrow or errors
-    if a_grid and for_lines and _may_spread(planned, results.codes.size):
-        _spread_rows(problem, planned, call, results, counting)
+    if a_grid and in_order and for_lines and not entire.serves(planned) and _may_spread(planned, results.codes.size):
+        _spread_rows(problem, planned, call, results)
         return
-    plain.run(problem, planned, Entered(a, b, values, entry), random, results, cumulative, counting)
-
-
-def _wide_grid(
-    problem: Problem, planned: Program, call: Call, results: Results, cumulative: bool, counting: bool
-) -> None:
-    """A grid of a wide format: by the faster loops, if they serve it whole, else one operation after another."""
-    done = None
-    if not (problem.paired or cumulative):
-        tally = ways.Tally(results.counts, results.extremes) if counting else None
-        start = np.zeros((0, 0))
-        if problem.c is not None:
-            start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-        done = _quick(problem, planned, problem.a, problem.b, start, call, tally)
-        in_order = problem.row_stride == problem.b.shape[1] * problem.column_stride
-        errors = planned.draws and planned.accumulator.compensation is not None
-        if errors and in_order and ways.choose(planned) is not None:  # lines draw them
-            _spread_rows(problem, planned, call, results, counting)
-            return
-    if done is None:
-        wide_sums.run(problem, planned, random_of(call), results, cumulative, counting)
-    else:
-        _finish(done, problem, planned, call, results)
+    plain.run(problem, planned, Entered(a, b, values, entry), random, results)
 
 
 def _void(
@@ -410,7 +378,7 @@ def _void(
         return False
     x, y = void.without(problem.a, problem.b)
     start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
-    run(replace(problem, a=x, b=y, c=start), planned, call, results, False, False)
+    run(replace(problem, a=x, b=y, c=start), planned, call, results)
     outputs, signalled = void.outputs, np.broadcast_to(signals, results.flags.shape)
     results.codes[outputs] = planned.nan_code
     results.flags[...] = np.where(outputs & whole, signalled, results.flags | signalled)
@@ -428,30 +396,6 @@ def goes_directly(planned: Program, work: int) -> bool:
     return plain and work >= WORTH_LOOPS and not entire.serves(planned)
 
 
-def _direct(problem: Problem, planned: Program, call: Call, results: Results) -> bool | None:
-    """By tiles, from codes straight to panels and from sums straight to codes, segment by segment where there are such. Whether others are not
-    needed: all is finite, and in range.
-
-    None where this is not for tiles, whatever the operands.
-    """
-    if problem.paired or problem.scales is not None:
-        return None
-    if planned.accumulator.reduction:
-        given = *zip((problem.a, problem.b), planned.formats, strict=True), (problem.c, planned.partials)
-        if not all(codes is None or arguments.all_finite(codes, fmt) for codes, fmt in given):
-            return None
-        done = _by_parts(problem, planned, call)
-        if done is None:
-            return None
-        _finish(done, problem, planned, call, results)
-        return True
-    if not goes_directly(planned, problem.a.size * problem.b.shape[1]):
-        return None
-    c = None if problem.c is None else problem.c[np.newaxis]
-    alone = replace(problem, a=problem.a[np.newaxis], b=problem.b[np.newaxis], c=c)
-    return _together(alone, planned, call, results, _place_of(problem)) == []
-
-
 def _together(
     problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
 ) -> list[lines.Span] | None:
@@ -462,9 +406,7 @@ def _together(
     shape, start = (*problem.a.shape[:2], problem.b.shape[2]), None
     if problem.c is not None:
         start = decoded(np.ascontiguousarray(problem.c), planned.partials, planned.entry)
-    into = None
-    if results.codes.dtype == planned.partials.dtype and is_straight(planned):
-        into = results.codes.reshape(shape), results.flags.reshape(shape)
+    into = _into(results, planned, shape)
     done = stacks.run(way, planned, problem.a, problem.b, start, place, random_of(call), into)
     if done is None:
         return None
@@ -489,18 +431,19 @@ def _place_of(problem: Problem) -> ways.Place:
     return ways.Place(problem.index, problem.row_stride, problem.column_stride)
 
 
-def _quick(
-    problem: Problem, planned: Program, a: Codes, b: Codes, c: Codes, call: Call, tally: ways.Tally | None = None
-) -> Done | None:
-    """By the faster loops, if they serve this program and these values; they fill the `tally`, if there is one."""
+def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Results | None = None) -> Done | None:
+    """By the faster loops, if they serve this program and these operands; c has values. They fill the counts of `results`, if there are some."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
+    tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
         done = _by_parts(problem, planned, call, tally)
         if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
             return done
     elif entire.serves(planned) and tally is None:
+        operands = zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
+        a, b = (decoded(*operand) for operand in operands)
         return entire.run(planned, a, b, start, np.matmul, _place_of(problem), random_of(call))
-    return _by_codes(planned, problem, start, call, tally)
+    return _by_codes(planned, problem, start, call, tally, results)
 
 
 def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally | None = None) -> Done | None:
@@ -508,7 +451,7 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     accumulator, shape = planned.accumulator, (problem.a.shape[0], problem.b.shape[1])
     place, random = _place_of(problem), random_of(call)
 
-    def run_parts(part: Program, cuts: joining.Cuts, of_part: ways.Tally | None) -> Done | None:
+    def run_parts(part: Program, cuts: segments.Cuts, of_part: ways.Tally | None) -> Done | None:
         way = None if of_part is not None else way_of(part)
         if way is not None:
             work = math.prod(shape) * cuts.size * cuts.stretches
@@ -540,7 +483,7 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
     if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
         return None
-    return joining.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
+    return segments.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
 
 
 def _pairs_all(planned: Program) -> bool:
@@ -549,17 +492,21 @@ def _pairs_all(planned: Program) -> bool:
 
 
 def _by_codes(
-    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None
-) -> Done | None:
-    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that."""
+    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None, results: Results | None = None
+) -> Done | None:  # fmt: skip
+    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that.
+    Codes and flags go to `results`, if there are such for what loops make."""
     a, b = problem.a, problem.b
-    way, done = way_of(planned, start is not None, directly=False), None
-    if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(planned, a.size * b.shape[1], tally is not None):
-        way = None
+    begins, work, done = start is not None, a.size * b.shape[1], None
+    way = way_of(planned, begins) if tally is None and goes_directly(planned, work) else None
+    if way is None:
+        way = way_of(planned, begins, directly=False)
+        if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(planned, work, tally is not None):
+            way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]
-        place, random = _place_of(problem), random_of(call)
-        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, None, tally)
+        into, place, random = _into(results, planned, (1, len(a), b.shape[1])), _place_of(problem), random_of(call)
+        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, into, tally)
     if done is not None:
         return done.codes[0], done.flags[0]
     if tally is None and _pairs_all(planned) and trees.serves(planned):
@@ -575,9 +522,11 @@ def way_of(planned: Program, begins: bool = False, directly: bool = True) -> way
     return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
 
 
-def is_straight(planned: Program) -> bool:
-    """Whether what loops make are a call's results."""
-    return not (planned.converts or planned.loses_signs)
+def _into(results: Results | None, planned: Program, shape: tuple[int, ...]) -> tuple[Codes, Codes] | None:
+    """A call's codes and flags, in this shape, if these are what loops make."""
+    if results is None or planned.converts or planned.loses_signs or results.codes.dtype != planned.partials.dtype:
+        return None
+    return results.codes.reshape(shape), results.flags.reshape(shape)
 
 
 def _finish(done: Done, problem: Problem, planned: Program, call: Call, results: Results) -> None:

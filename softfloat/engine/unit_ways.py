@@ -16,7 +16,7 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
-from softfloat.engine.known import NORMAL, beyond, spans_of
+from softfloat.engine.generated import NORMAL, beyond, spans_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, exact_units, sums, tiles, units
 from softfloat.engine.programs import Program, Site, spares
 from softfloat.engine.ways import (

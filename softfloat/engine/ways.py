@@ -14,16 +14,17 @@ import numpy as np
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded, readable
-from softfloat.engine.known import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
+from softfloat.engine.generated import NORMAL, SCALED_NORMAL, beyond, growth, lows_of, narrow_numbers
 from softfloat.engine.parameters import (
     BFLOAT16,
     FLOAT16,
     FLOAT32,
+    arithmetics,
     available,
     descriptions,
     dots,
     orders,
-    quick_steps,
+    quick,
     steps,
     tiles,
     wide_elements,
@@ -282,7 +283,11 @@ class Generated(Way):
     @property
     def in_order(self) -> bool:
         """Whether products are added one after the other, not in pairs."""
-        return bool(orders().ORDERS[self.operation](False).in_order)
+        return bool(self._order.in_order)
+
+    @cached_property
+    def _order(self) -> Any:
+        return orders().ORDERS[self.operation](self.stage.draws)
 
     @property
     def plainly_in_order(self) -> bool:
@@ -317,18 +322,18 @@ class Generated(Way):
     def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
         """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
         limit, (a, b, c) = self._limit(planned.length), panels.greatest
-        roomy = bool(limit) and planned.length * a * b + c < limit and b < quick_steps().SPLIT_MOST
+        roomy = bool(limit) and planned.length * a * b + c < limit and b < quick().SPLIT_MOST
         given = {"roomy": int(roomy)}
-        if not quick_steps().is_lifted(self.operation, self.stage):
+        if not arithmetics().is_lifted(self._order, self.stage):
             return {}, given
         return {"lows": lows_of(panels.a, panels.b)}, given | {"low_b": panels.a.size // panels.a.shape[-1]}
 
     def _limit(self, length: int) -> float:
         """Of halves and bfloat16, what no sum reaches, rounded or not."""
-        if not quick_steps().splits(self.operation, self.stage):
+        if not arithmetics().splits(self._order, self.stage):
             return 0.0
         fmt = self.site.format  # the sum's roundings and the product's, each by half a unit in the last place
-        top = min(float(fmt.max), quick_steps().SPLIT_MOST) / growth((length + 1) / 2, fmt)
+        top = min(float(fmt.max), quick().SPLIT_MOST) / growth((length + 1) / 2, fmt)
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
     def grids(

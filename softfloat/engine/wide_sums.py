@@ -199,16 +199,14 @@ def _of_codes(planned: Program) -> Program:
     return replace(planned, formats=(WIDE_ROSTER["float64"],) * 2, reading=(PLAIN,) * 2)
 
 
-def run(
-    problem: Problem, planned: Program, random: ways.Random, results: Results, cumulative: bool, counting: bool
-) -> None:
-    """One grid of outputs, or many, of operands in float64: k steps, each of one operation or two. `cumulative` sums that are not in order are
+def run(problem: Problem, planned: Program, random: ways.Random, results: Results) -> None:
+    """One grid of outputs, or many, of operands in float64: k steps, each of one operation or two. Cumulative sums that are not in order are
     found one by one."""
     how, columns = planned.accumulator, problem.b.shape[-1]
     shape = (1, columns) if problem.paired else (*problem.a.shape[:-1], columns)
-    grid = _Grid(problem, planned, random, shape, counting)
+    grid = _Grid(problem, planned, random, shape, results.counting)
     total = grid.begun(problem.c)
-    if not cumulative:
+    if not problem.cumulative:
         _deliver(planned, grid, _sum(grid, total, 0, planned.length), results)
         return
     in_order = _in_order(how) and not how.reduction

@@ -26,7 +26,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks import sums as scaled_sums
-from softfloat.engine import block_units, joining, scaled_segments, unit_ways
+from softfloat.engine import block_units, scaled_segments, segments, unit_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -419,8 +419,8 @@ def test_scaled_segments_of_a_tensor_core(scale: Any, order: str, monkeypatch: p
         operand(E4M3, scale, 128, shape, axis, 3, ("near", "near")) for shape, axis in (((24, 300), 1), ((300, 40), 0))
     )
     runs: list[Any] = []
-    run = joining.run
-    monkeypatch.setattr(joining, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
+    run = segments.run
+    monkeypatch.setattr(segments, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
     how = chunked(128, HOPPER, "float32", scaling=order)
     served, quick, plain = both(lambda: bits.matmul_blocks(a, b, how), monkeypatch, scaled_segments, "scaling_of")
     assert served

@@ -15,7 +15,7 @@ from softfloat.kernels.spec import Rule
 
 from softfloat import bits, float16
 from softfloat.accumulators import Accumulator, chunked, compensated, fma, mul_add, pairwise
-from softfloat.engine import available, described, elementwise, joining, trees, unit_ways, ways
+from softfloat.engine import available, described, elementwise, segments, trees, unit_ways, ways
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, program
 from softfloat.environments import Rounding, Settings
@@ -174,7 +174,7 @@ def test_drawn_sums_are_those_of_the_plain_loop(
     for fast in (True, False):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(elementwise, "FAST", fast)
-            for module, name in ((described, "LEAST_WORK"), (unit_ways, "LEAST_LINE"), (joining, "WORTH_CALLS")):
+            for module, name in ((described, "LEAST_WORK"), (unit_ways, "LEAST_LINE"), (segments, "WORTH_CALLS")):
                 patch.setattr(module, name, 0)
             made = [bits.matmul(a, b, source, how, c, count=counting, **options)]
             made.append(bits.vecdot(a, lines[0], source, how, lines[1], count=counting, **options))

@@ -22,7 +22,7 @@ from softfloat.accumulators import (
     mul_add,
     pairwise,
 )
-from softfloat.engine import available, elementwise, joining, lines, plain, segments, stacks, unit_ways
+from softfloat.engine import available, elementwise, lines, plain, segments, stacks, unit_ways
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -52,10 +52,10 @@ def operands(length: int, outputs: int, specials: bool) -> tuple[np.ndarray, np.
     return a, b
 
 
-@pytest.mark.parametrize("together", [1, 40, joining.SIDE_BY_SIDE])
+@pytest.mark.parametrize("together", [1, 40, segments.SIDE_BY_SIDE])
 @pytest.mark.parametrize("how", HOW.values(), ids=HOW)
 def test_vecdot(monkeypatch: pytest.MonkeyPatch, how: Accumulator, together: int) -> None:
-    monkeypatch.setattr(joining, "SIDE_BY_SIDE", together)
+    monkeypatch.setattr(segments, "SIDE_BY_SIDE", together)
     rules: list[dict[str, Any]] = [{}, {"rounding": "toward_zero", "nan": "x86"}]
     for length in LENGTHS:
         if isinstance(how.segments, int) and 0 < length < how.segments:
@@ -104,7 +104,7 @@ def joins(monkeypatch: pytest.MonkeyPatch) -> list[int]:
             ended.append(1)
         return kept(joined, level)
 
-    monkeypatch.setattr(joining, "WORTH_CALLS", 0)
+    monkeypatch.setattr(segments, "WORTH_CALLS", 0)
     monkeypatch.setattr(segments.Joining, "finished", finished)
     return ended
 

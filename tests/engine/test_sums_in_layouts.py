@@ -20,10 +20,10 @@ from softfloat.engine import (
     available,
     described,
     elementwise,
-    joining,
     lines,
     plain,
     products,
+    segments,
     small,
     stacks,
     unit_ways,
@@ -39,7 +39,7 @@ JOINED: list[Case] = [
     (arm_fp8dot(4), E4M3, {"out_format": HALF} | DRAWS),
 ]
 """Sums that are made of others, and stores that draw."""
-LEAST = (described, "LEAST_WORK"), (unit_ways, "LEAST_WORK"), (unit_ways, "LEAST_LINE"), (joining, "WORTH_CALLS")
+LEAST = (described, "LEAST_WORK"), (unit_ways, "LEAST_WORK"), (unit_ways, "LEAST_LINE"), (segments, "WORTH_CALLS")
 PIECES = (lines, "PIECE", 1 << 12), (lines, "RECORDED", 1 << 9), (products, "SPREAD", 1 << 10)
 
 Held = Callable[..., bool]

@@ -40,7 +40,7 @@ from softfloat.accumulators import (
     rvbna,
     tensor_core,
 )
-from softfloat.engine import available, block_units, joining, programs, small, stacks, tiling, unit_ways
+from softfloat.engine import available, block_units, programs, segments, small, stacks, tiling, unit_ways
 from softfloat.reference import dots as oracle_of
 
 
@@ -50,7 +50,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     way count that were served."""
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     found: list[bool] = []
-    names = {block_units: "run", joining: "run", stacks: "run"}
+    names = {block_units: "run", segments: "run", stacks: "run"}
     for module, name in names.items():
         run = getattr(module, name)
 
@@ -59,7 +59,7 @@ def served(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
             way = arguments[0]
             others = module is stacks and not (isinstance(way, unit_ways.UnitWay) or way.compensates)
             if not others and (
-                done is not None or module is not joining
+                done is not None or module is not segments
             ):  # what is not joined may be a unit's as a whole
                 found.append(done is not None)
             return done

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Unpack
 
 import numpy as np
@@ -18,8 +18,7 @@ from softfloat.engine import segments as cutting
 from softfloat.engine.arguments import has_one, on_device
 from softfloat.engine.draws import rounding_bits
 from softfloat.engine.options import DRAWING, ENVIRONMENT_OPTIONS, refuse_idle, refuse_undrawn
-from softfloat.engine.placing import Outputs, pieces
-from softfloat.engine.problems import Problem, Results, grid_view
+from softfloat.engine.problems import Outputs, Problem, Results, grid_view, pieces
 from softfloat.engine.products import random_of, run
 from softfloat.engine.programs import Program, check_inputs, program, segment_bounds
 from softfloat.formats import Format, check_format, float32
@@ -196,12 +195,12 @@ class Contraction:
             views = [grid_view(whole, problem.index, (rows, columns), distances) for whole in wholes]
             places = [view if view.flags.c_contiguous else np.empty(view.shape, view.dtype) for view in views]
             nothing = () if self.count else UNCOUNTED
-            for part, cut in pieces(problem, outputs, planned.goes_on):
+            for part, cut in pieces(replace(problem, cumulative=cumulative), outputs, planned.goes_on):
                 if cut is None:
-                    run(part, planned, self.call, Results(*places, *nothing), cumulative, self.count)
+                    run(part, planned, self.call, Results(*places, *nothing))
                     continue
                 some = [np.empty_like(place[(..., *cut)], order="C") for place in places]
-                run(part, planned, self.call, Results(*some, *nothing), cumulative, self.count)
+                run(part, planned, self.call, Results(*some, *nothing))
                 for place, found in zip(places, some, strict=True):
                     place[(..., *cut)] = found
             for view, place in zip(views, places, strict=True):
