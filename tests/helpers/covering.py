@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Hashable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,19 +22,23 @@ PLACES = 8
 def covering(cases: Sequence[Mapping[str, Hashable]], place: int | None = None) -> set[int]:
     """The numbers of cases that show each value of each axis, and of more that show all pairs of two axes' values; or of these more every
     eighth, from the `place`-th on. Tests of the same cases share the first, whose loops are compiled once."""
-    found: list[int] = []
+    properties, pairs = _chosen(tuple(tuple(sorted(case.items(), key=repr)) for case in cases))
+    return {*properties, *(pairs if place is None else pairs[place % PLACES :: PLACES])}
 
-    def show(size: int) -> None:
-        showing = [set(itertools.combinations(sorted(case.items(), key=repr), size)) for case in cases]
+
+@cache
+def _chosen(cases: tuple[tuple[tuple[str, Hashable], ...], ...]) -> tuple[list[int], list[int]]:
+    """The numbers of cases that show each property, and of those that show the pairs of properties that these do not."""
+    found: list[int] = []
+    ends = []
+    for size in (1, 2):
+        showing = [set(itertools.combinations(case, size)) for case in cases]
         left = set[Any]().union(*showing).difference(*(showing[n] for n in found))
         while left:
             found.append(max(range(len(cases)), key=lambda n: (len(showing[n] & left), -n)))
             left -= showing[found[-1]]
-
-    show(1)
-    single = len(found)
-    show(2)
-    return {*found[:single], *found[single:][slice(None) if place is None else slice(place % PLACES, None, PLACES)]}
+        ends.append(len(found))
+    return found[: ends[0]], found[ends[0] :]
 
 
 def axes(case: Case) -> dict[str, Hashable]:
