@@ -8,7 +8,7 @@ import numpy as np
 
 from softfloat.engine import elementwise, folds, threads
 from softfloat.engine.arguments import Codes, has_nan
-from softfloat.engine.parameters import FLOAT32, dots, scaled_segments
+from softfloat.engine.parameters import FLOAT32, dots, fast, scaled_segments
 from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, Site, segment_bounds
 from softfloat.kernels.spec import Rounding
@@ -18,7 +18,6 @@ FUSED = "scales_fused", "first_fused", "second_fused"
 PLAIN = ""
 """That of sums without scales."""
 NO_SCALES: Codes = np.zeros((0, 0), np.uint32)
-INFINITE = 0x7F800000
 WORTH_A_LOOP = 1 << 14
 """Products of sums and scales from which on a call is worth the loop, which takes a second to compile."""
 
@@ -98,7 +97,7 @@ def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
     begins = np.array(segment_bounds(how, planned.products)[:-1], np.int64)
     if scales.blocks is not None and all(x.scale.spec == FLOAT32 for x in scales.blocks):
         first, second = (_codes_of(x, begins) for x in scales.blocks)
-        if max(x.max(initial=0) for x in (first, second)) >= INFINITE:
+        if max(x.max(initial=0) for x in (first, second)) >= fast().INFINITE_BITS:
             return None
         return Scaling(str(how.reduction[0].scaling), first.T, second)
     values = scales.at(begins)

@@ -80,7 +80,7 @@ class UnitWay(Way):
         """What the steps know of formats and grids."""
         return self.known
 
-    @lru_cache(maxsize=512)  # noqa: B019 -- of ways that are kept as well
+    @lru_cache(maxsize=512)  # noqa: B019 -- the caches of what makes ways keep these alive, too
     def sum(self, layout: str, counting: bool) -> Any:
         """The description of the loop."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN

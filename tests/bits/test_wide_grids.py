@@ -209,9 +209,8 @@ def test_ordinary_numbers_are_served(case: Case, monkeypatch: pytest.MonkeyPatch
     def refused(*_: Any) -> None:
         raise AssertionError("a sum was done one operation after another")
 
-    if how in HOW and (
-        how.block == 1 or "seed" not in given
-    ):  # else the long accumulator does them, or several sums are joined
+    drawn_exactly = how.block > 1 and "seed" in given  # by the long accumulator
+    if how in HOW and not drawn_exactly:  # others are joined from several
         monkeypatch.setattr(wide_sums, "_sum", refused)
     random = np.random.default_rng(1)
     for shape in ((3, 4), (60, 70), *[(2, 5, 6)] * (how.compensation is None or "seed" not in given)):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Unpack, overload
 
@@ -364,8 +365,8 @@ class Plan:
 
     def again(self, stream: int, tensor_amax: float | None) -> Plan:
         """The same of other numbers, with random numbers of a stream, and a tensor's scale of this amax."""
-        made = object.__new__(Plan)
-        vars(made).update(vars(self), options={**self.options, "stream": stream}, tensor_amax=tensor_amax)
+        made = copy(self)
+        made.options, made.tensor_amax = {**self.options, "stream": stream}, tensor_amax
         return made
 
     # -- steps

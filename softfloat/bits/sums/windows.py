@@ -72,7 +72,7 @@ class Windows(NamedTuple):
     after: Two
     counts: Two
 
-    @lru_cache(maxsize=1024)  # noqa: B019 -- of tuples
+    @lru_cache(maxsize=1024)  # noqa: B019 -- it keeps small tuples alive, no arrays
     def transposed(self) -> Windows:
         """Those of the input gradient: a window for each input, over output gradients as far apart as windows were."""
         reach = [(kernel - 1) * dilation for kernel, dilation in zip(self.kernel, self.dilation, strict=True)]
