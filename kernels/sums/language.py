@@ -14,7 +14,6 @@ from ..vectors import Number, Vector, everywhere
 BIT, BYTE, SHORT, WORD, LONG = (ir.IntType(width) for width in (1, 8, 16, 32, 64))
 SINGLE, DOUBLE = ir.FloatType(), ir.DoubleType()
 SIZES = {BYTE: 1, SHORT: 2, WORD: 4, LONG: 8, SINGLE: 4, DOUBLE: 8}
-RARELY = 1, 100  # weights of branches
 CACHE_LINE = 64
 
 
