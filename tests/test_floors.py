@@ -51,7 +51,7 @@ INSIDE = {
     "tiles | loops dot_steps quantization | dot_ends | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole units | "
     "elements exact_units sums.careful sums.noise sums.scalars | counted_units halves paired singles sums.native sums.quick wide_elements | "
-    "sums.arithmetics | sums.loop | "
+    "sums.arithmetics | sums.loop | sums.segments | "
     "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",

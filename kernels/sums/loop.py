@@ -33,13 +33,14 @@ from .orders import ERRORS, ORDERS
 POINTERS = {
     "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
     "integers": LONG, "floats": DOUBLE, "again": BYTE, "fill": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE, "spans_a": DOUBLE,
-    "spans_b": DOUBLE, "low_c": DOUBLE,
+    "spans_b": DOUBLE, "low_c": DOUBLE, "scales_a": WORD, "scales_b": WORD,
 }  # fmt: skip
 """What is at places that a call hands over; operands may lie there as codes."""
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
     "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
     "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "near", "stretches",
+    "segment", "tall",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
 CODED = {"": {}, "number": {"values": SINGLE}, "half": {"values": SHORT}, "bfloat16": {"values": SHORT}}

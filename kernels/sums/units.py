@@ -33,7 +33,7 @@ from ..steps import (
 )
 from ..units import LEAD, LOST, PART, PER_GRID, TOTAL, UnitNumbers
 from ..vectors import LANES, Vector
-from . import noise
+from . import noise, segments
 from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
 from .loop import ADDRESS, CODED, Driver, Maker, Seen
@@ -71,6 +71,8 @@ class UnitSum(NamedTuple):
     lanes: int
     coded: str = ""
     """As `Sum` has it."""
+    joins: str = ""
+    """How sums of segments are added up: PLAIN, or one of MULTIPLIED, of `segments`; empty: there is one."""
 
     @property
     def cells(self):
@@ -253,11 +255,11 @@ class _Turns(Driver):
         if maker.quickly:
             self.lowest = code.of(1).variable(code.of(1).load(self.call["low_c"]))
 
-    def turns(self, a, b, state, begun=False):
-        """All turns, of operands and a state at these places. Of one that has `begun`, outputs may be inexact."""
+    def turns(self, a, b, state, begun=False, stop=None):
+        """All turns, or those to be done before one, of operands and a state at these places. Of one that has `begun`, outputs may be inexact."""
         code, call, maker = self.code, self.call, self.maker
         unit = maker.sum.unit
-        turns, sizes = call["turns"] // unit.group, [strides.product * unit.group for strides in maker.strides]
+        turns, sizes = stop or call["turns"] // unit.group, [strides.product * unit.group for strides in maker.strides]
         fixed = state, call["numbers"], call["a_size"], call["b_size"]
         if begun and not maker.sum.counts:
             self.known.set(self.all_inexact(state))
@@ -432,8 +434,44 @@ class _Grid(_Turns):
         with code.loop(maker.sum.rows) as row:
             begins = code.load(call["c"], self.outputs + row * call["wide"])
             code.store(begins, state, maker.place(VALUE, row))
-        self.turns(*self.places(), state)
+        if maker.sum.joins:
+            self.segments(state, i, j)
+        else:
+            self.turns(*self.places(), state)
         self.tell(state, self.outputs)
+
+    def segments(self, state, i, j):
+        """Code of segments one after the other, whose sums are added up; a tile that has anything but ordinary numbers is seen as UNUSUAL."""
+        code, call, maker, what = self.code, self.call, self.maker, self.maker.sum
+        group, total, places = what.unit.group, code.room(what.cells), self.places()
+        turns, each, unusual = call["turns"] // group, call["segment"] // group, code.variable(code.everywhere(0, WORD))
+        with code.loop(what.rows) as row:
+            begins = code.load(state, maker.place(VALUE, row))
+            begins = begins if what.single else begins.single()
+            unusual.set(unusual.get() | segments.unusual(begins).choose(1, code.everywhere(0, WORD)))
+            code.store(begins, total, row * what.lanes)
+        with code.loop((turns + each - 1) // each) as segment:
+            with code.loop(what.rows) as row:
+                code.store(code.everywhere(0.0, maker.item), state, maker.place(VALUE, row))
+            self.turns(*places, state, stop=((segment + 1) * each).least(turns))
+            with code.loop(what.rows) as row:
+                value, so_far = code.load(state, maker.place(VALUE, row)), code.load(total, row * what.lanes)
+                scales = ()
+                if what.joins in segments.MULTIPLIED:
+                    of_row = code.get(call["scales_a"], segment * call["tall"] + i * what.rows + row)
+                    of_columns = code.load(call["scales_b"], segment * call["wide"] + j * what.lanes)
+                    scales = code.splat(of_row).floats(), of_columns.floats()
+                value = value if what.single else value.single()
+                found, lost, wild = segments.added(what.joins, value, scales, so_far)
+                unusual.set(unusual.get() | wild.choose(1, code.everywhere(0, WORD)))
+                code.store(found, total, row * what.lanes)
+                inexact = code.load(state, maker.place(INEXACT, row)).bits()
+                code.store(inexact | lost.choose(1, inexact & 0), state, maker.place(INEXACT, row))
+        with code.loop(what.rows) as row:
+            found = code.load(total, row * what.lanes)
+            code.store(found if what.single else found.double(), state, maker.place(VALUE, row))
+        seen = Int(code.builder, unusual.get().nonzero().anywhere()).choose(code.int(segments.UNUSUAL), code.int(0))
+        self.seen.set(self.seen.get() | code.splat(seen if maker.word == LONG else seen.cut(WORD)))
 
 
 class _Panels(_Turns):

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from softfloat.engine.programs import Site
 
 LINE = 16  # numbers
+UNUSUAL = 1 << 7
+"""What a loop of segments raises beside flags where something is not ordinary, and its sums are nothing."""
 TURNS = 8
 """Turns of a sum that draws which are done at a time, as many as a block of random numbers has."""
 

@@ -483,7 +483,29 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
     if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
         return None
+    if tally is None and (done := _in_one(problem, planned, call, scaling)) is not None:
+        return done
     return segments.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
+
+
+def _in_one(problem: Problem, planned: Program, call: Call, scaling: scaled_segments.Scaling | None) -> Done | None:
+    """Segments and their sums by one loop, if there is one for both, and all is ordinary."""
+    size, work = planned.accumulator.segment, problem.a.size * problem.b.shape[1]
+    if size is None or segments.draws_inside(planned):
+        return None
+    part = segments.part_of(planned, min(size, planned.products), call)
+    way = unit_ways.joining(planned, way_of(part, problem.c is not None))
+    if way is None or not unit_ways.worth_grid(part, work):
+        return None
+    a, b = (stacks.filled_up(x, axis, planned, way.group)[np.newaxis] for x, axis in ((problem.a, 1), (problem.b, 0)))
+    operands = stacks.operands_of(part, a, b, way)
+    if operands is None:
+        return None
+    c = None if problem.c is None else decoded(problem.c, planned.partials, planned.entry)[np.newaxis]
+    scales = () if scaling is None else scaling.panels(*ways.tile_of("grid", way.carrier))
+    place, random = _place_of(problem), random_of(call)
+    done = stacks.in_pieces(way, part, operands, c, place, random, segments=(size, *scales))
+    return None if done is None else (done.codes[0], done.flags[0])
 
 
 def _pairs_all(planned: Program) -> bool:

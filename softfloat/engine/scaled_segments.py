@@ -58,6 +58,15 @@ class Scaling(NamedTuple):
         """Of the grid."""
         return len(self.a), self.b.shape[1]
 
+    def panels(self, height: int, width: int) -> tuple[Codes, Codes]:
+        """Of whole tiles: those of rows and those of columns, (segments, rows) and (segments, columns)."""
+        found = []
+        for x, size in ((self.a.T, height), (self.b, width)):
+            some = x.shape[1]
+            found.append(np.zeros((len(x), -(-some // size) * size), np.uint32))
+            found[-1][:, :some] = x
+        return found[0], found[1]
+
     def added(self, total: Codes, rows: Codes, segment: int, site: Site) -> tuple[Codes, Codes] | None:
         """Sums of segments from this one on times their scales, added to the sums so far one after the other: elementwise what
         `kernels.dot_steps.scaled_addition` does. None of NaNs, whose payloads go another way."""

@@ -111,7 +111,9 @@ def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
     for which, codes in enumerate((a, b)):
-        in_lines = min(codes.strides) > 0 and codes.itemsize in codes.strides[1:]
+        in_lines = (
+            min(codes.strides[len(codes) < 2 :]) > 0 and codes.itemsize in codes.strides[1:]
+        )  # one product has no next
         source = way.source(planned, which, codes if in_lines else np.ascontiguousarray(codes))
         if source is None:
             return None
@@ -178,11 +180,13 @@ def in_pieces(
     random: Random,
     into: tuple[Codes, Codes] | None = None,
     tally: Tally | None = None,
+    segments: tuple[Any, ...] | None = None,
 ) -> Done | None:
     """What is done of these products, or None if all go beyond what the way can do.
 
     Operands are such as `Operand`; c has values, (products, rows, columns). The first product's outputs lie at `place`, and those of the others
-    follow. Codes and flags go `into` these arrays, of the last shape, if there are any. A `tally` is filled, of one product.
+    follow. Codes and flags go `into` these arrays, of the last shape, if there are any. A `tally` is filled, of one product. `segments` as
+    `Panels` has them, of a way that joins these.
     """
     first, second = operands
     (products, rows, length), columns = first.sizes, second.sizes[1]
@@ -254,10 +258,10 @@ def in_pieces(
         greatest = found[0][1] * 2.0**up, found[1][1] * 2.0**-up, 0.0 if span is None else 2.0**span.high
         a, b, before, values, raised_by = arrays
         low_c = tiling.low_of(way, span)
-        panels = Panels(a, b, before, values, raised_by, rows, columns, c is not None, greatest, low_c)
+        panels = Panels(a, b, before, values, raised_by, rows, columns, c is not None, greatest, low_c, segments)
         raised = summed(panels, part.start * rows * columns)
         seen.append(raised)
-        if way.leaves(raised_by[:, :rows, :columns]):
+        if raised & generated.UNUSUAL or way.leaves(raised_by[:, :rows, :columns]):
             return False
         if how.fixed is not None:
             values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]

@@ -60,6 +60,8 @@ class UnitWay(Way):
 
     unit: Any
     known: Any
+    joins: str = ""
+    """How sums of segments are added up in the loop; empty: there is one."""
 
     @cached_property
     def carrier(self) -> type:
@@ -86,7 +88,7 @@ class UnitWay(Way):
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
         coded = written(self.site.format) if self.results else ""
         shape = tile_of(layout, self.carrier)
-        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded)
+        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded, self.joins)
 
     @cached_property
     def lows(self) -> list[int]:
@@ -138,6 +140,10 @@ class UnitWay(Way):
             known |= {"spans_a": spans_of(panels.a, stretch), "spans_b": spans_of(panels.b, stretch)}
             known |= {"low_c": np.array([panels.low_c])}
             given["stretches"] = known["spans_a"].shape[1]
+        if panels.segments is not None:
+            size, *scales = panels.segments
+            known |= dict(zip(("scales_a", "scales_b"), scales, strict=False))
+            given |= {"segment": size, "tall": panels.a.shape[2] * panels.a.shape[4]}
         return generated.Job(self.sum("grid", tally is not None), known, given)
 
 
@@ -146,6 +152,25 @@ def choose(planned: Program) -> UnitWay | None:
     if not elementwise.quick() or not planned.length:
         return None
     return _choose(planned, available())
+
+
+JOINS = {None: "plain", **{order: order for order in ("scales_fused", "first_fused", "second_fused")}}
+"""How a loop adds segments up, by the order of their scales."""
+
+
+@lru_cache(maxsize=512)
+def joining(planned: Program, way: Way | None) -> UnitWay | None:
+    """The way of all segments of a grid, of one of which this is the way, which adds their sums up as well: in float32, to nearest."""
+    how, site = planned.accumulator, planned.sites.get(dots().LEVEL)
+    if not isinstance(way, UnitWay) or site is None or len(how.reduction) > 1 or not available()[0]:
+        return None
+    (level,), rule, group = how.reduction, site.rule, math.lcm(way.group, planned.block, len(how.order))
+    nearest = rule.rounding is Rounding.NEAREST_EVEN and rule.restated and not (rule.daz or rule.ftz)
+    if site.format.spec != FLOAT32 or not nearest or level.store or level.scaling not in JOINS:
+        return None
+    if how.segment is None or how.segment % group or way.results is not np.float32 or draws(way.unit):
+        return None
+    return None if way.site.rule.overflow is Overflow.NAN else replace(way, joins=JOINS[level.scaling])
 
 
 _DONE: dict[Any, int] = {}

@@ -72,6 +72,9 @@ class Panels(NamedTuple):
     """The largest magnitudes of a, b and c."""
     low_c: float = math.inf
     """The lowest bit that a sum may have before its first product, infinite without any."""
+    segments: tuple[Any, ...] | None = None
+    """Products of a segment, and scales as float32 codes, (segments, rows) and (segments, columns) of whole tiles, if sums are multiplied by any;
+    None where sums have no segments."""
 
     @property
     def tiles(self) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks import sums as scaled_sums
-from softfloat.engine import block_units, scaled_segments, segments, unit_ways
+from softfloat.engine import available, block_units, elementwise, products, scaled_segments, segments, unit_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -418,11 +419,73 @@ def test_scaled_segments_of_a_tensor_core(scale: Any, order: str, monkeypatch: p
     a, b = (
         operand(E4M3, scale, 128, shape, axis, 3, ("near", "near")) for shape, axis in (((24, 300), 1), ((300, 40), 0))
     )
-    runs: list[Any] = []
-    run = segments.run
-    monkeypatch.setattr(segments, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
     how = chunked(128, HOPPER, "float32", scaling=order)
+    with monkeypatch.context() as patch:
+        runs: list[Any] = []
+        run = segments.run
+        patch.setattr(segments, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
+        patch.setattr(products, "_in_one", lambda *_: None)
+        apart = bits.matmul_blocks(a, b, how)
+        assert [x is not None for x in runs] == [True]
     served, quick, plain = both(lambda: bits.matmul_blocks(a, b, how), monkeypatch, scaled_segments, "scaling_of")
     assert served
-    assert [x is not None for x in runs] == [True]
     same(quick, plain)
+    same(apart, plain)
+
+
+UNITS = {
+    "H100": chunked(128, HOPPER, "float32"),
+    "H100, halves": chunked(32, tensor_core("H100", input="float16"), "float32"),
+    "B200": chunked(64, tensor_core("B200", input=E4M3, instruction="mxf8f6f4"), "float32"),
+    "exact": chunked(16, exact("float32").replace(block=4), "float32"),
+    "amp": chunked(64, amp("float"), "float32"),
+}
+
+
+@pytest.mark.parametrize("scales", [None, "scales_fused", "first_fused", "second_fused"], ids=str)
+@pytest.mark.parametrize("addend", [False, True], ids=["", "c"])
+@pytest.mark.parametrize("name", UNITS)
+def test_segments_of_units_in_one_loop(
+    name: str, addend: bool, scales: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their sums are added up in the same loop where all is ordinary: the bits of segments one by one, and of the plain loop."""
+    how, random = UNITS[name], np.random.default_rng(5)
+    how = how.replace(reduction=(dataclasses.replace(how.reduction[0], scaling=scales),))
+    fmt = next(iter(how.inputs), F16)
+    if scales and fmt.bits > 8:
+        fmt = E4M3 if not how.inputs else fmt
+    monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
+    served = []
+    in_one = products._in_one
+    for shape, kind in itertools.product(((24, 300, 40), (7, 150, 33), (5, 16, 16)), ("near", "small", "large", "any")):
+        rows, length, columns = shape
+        near = "any" if kind == "any" else "near"
+        a, b = drawn(fmt, (rows, length), random, near), drawn(fmt, (length, columns), random, near)
+        c = drawn(F32, (rows, columns), random, near) if addend else None
+        if c is not None and kind == "small":
+            c[rows // 2, columns // 2] = 5  # subnormal
+        if scales:
+            described = BlockFormat("drawn", element=fmt, scale=F32, block=how.segment)
+            spread = {"near": 1.0, "any": 1.0, "small": 2.0**-65, "large": 2.0**63}[kind]
+            grids = [(rows, -(-length // how.segment)), (-(-length // how.segment), columns)]
+            x, y = ((random.random(grid) + 0.5).astype(np.float32) * np.float32(spread) for grid in grids)
+            x[0, 0], y[-1, 0] = 0.0, 3.0
+            first = BlockCodes(a, x.view(np.uint32), described, axis=1)
+            second = BlockCodes(b, y.view(np.uint32), described, axis=0)
+
+            def call(first: Any = first, second: Any = second, c: Any = c) -> Any:
+                return bits.matmul_blocks(first, second, how, c)
+        else:
+
+            def call(a: Any = a, b: Any = b, c: Any = c) -> Any:
+                return bits.matmul(a, b, fmt, how, c)
+
+        one, quick, apart = both(call, monkeypatch, products, "_in_one")
+        served.append((kind, one))
+        same(quick, apart)
+        with monkeypatch.context() as patch:
+            patch.setattr(elementwise, "FAST", False)
+            same(quick, call())
+    assert products._in_one is in_one
+    assert (("near", True) in served) == available()[0]
+    assert not scales or ("large", False) in served

@@ -1,0 +1,72 @@
+"""Sums of segments, maybe times their scales, added up in float32 to nearest: elementwise what `dot_steps.scaled_addition` does.
+
+What is not ordinary is seen: a number that is subnormal, infinite or NaN, or a product or sum other than an exact zero that is not above the
+smallest normal number and finite. So no result hangs on what a host does with subnormals.
+"""
+
+from ..fast import INFINITE_BITS, SMALLEST_BITS, has_feature
+from ..steps import INEXACT, Stage
+from .arithmetics import careful
+from .loop import LANES_OF_DIRECTED, Seen
+from .observers import Flags
+
+PLAIN = "plain"
+"""Sums of segments as they are."""
+MULTIPLIED = {
+    "scales_fused": (("x", "y"), "sum"), "first_fused": (("sum", "x"), "y"), "second_fused": (("sum", "y"), "x"),
+}  # fmt: skip
+"""Of each order of `Reduction.scaling`, x and y being a row's and a column's scale: which two are multiplied first, and by what the product is,
+in one rounding with the addition."""
+STAGE = Stage("float32", wide=True)
+UNUSUAL = 1 << 7
+"""What is seen beside the flags of tiles in which something is not ordinary."""
+
+
+def _is_ordinary(x):
+    magnitude = x.bits() & 0x7FFFFFFF
+    return magnitude.is_zero() | (magnitude - int(SMALLEST_BITS)).below(int(INFINITE_BITS - SMALLEST_BITS))
+
+
+def unusual(*numbers):
+    """Lanes in which one of these float32 numbers is subnormal, infinite or NaN."""
+    found = None
+    for x in numbers:
+        found = _is_ordinary(x) if found is None else found & _is_ordinary(x)
+    return ~found
+
+
+def _may_be_tiny(x, lost):
+    """Lanes in which a result is beyond the normal numbers, or may have been rounded there."""
+    magnitude = x.bits() & 0x7FFFFFFF
+    above = (magnitude - int(SMALLEST_BITS) - 1).below(int(INFINITE_BITS - SMALLEST_BITS) - 1)
+    return ~(above | (magnitude.is_zero() & ~lost))
+
+
+class _Addition(Seen):
+    """What an arithmetic sees: the CPU, and nothing of a call."""
+
+    def __init__(self, lanes):
+        self.directed = has_feature("avx512f") and lanes == LANES_OF_DIRECTED
+
+
+def added(order, value, scales, total):
+    """(total and a segment's sum, times the scales that the order asks for; lanes in which that is inexact; and lanes in which not all is ordinary)."""
+    nothing = value.bits() & 0
+    steps = careful(STAGE)(_Addition(value.value.type.count), STAGE, Flags(), {INEXACT: nothing})
+
+    def taken():
+        """Lanes in which something was lost since the last look."""
+        lost, steps.state[INEXACT] = steps.state[INEXACT].bits().nonzero(), nothing
+        return lost
+
+    known = {"sum": value, **dict(zip("xy", scales, strict=True))} if scales else {"sum": value}
+    if order == PLAIN:
+        found = steps.total(total, value)
+        lost = taken()
+        return found, lost, unusual(value) | _may_be_tiny(found, lost)
+    (one, other), last = MULTIPLIED[order]
+    product = steps.product(known[one], known[other])
+    cut = taken()
+    found = steps.fused(product, known[last], total)
+    lost = taken()
+    return found, cut | lost, unusual(*known.values()) | _may_be_tiny(product, cut) | _may_be_tiny(found, lost)
