@@ -50,7 +50,7 @@ class _Addition(Seen):
 
 
 def added(order, value, scales, total):
-    """(total and a segment's sum, times the scales that the order asks for; lanes in which that is inexact; and lanes in which not all is ordinary)."""
+    """(total and a segment's sum, times scales that the order asks for; lanes in which that is inexact, and in which not all is ordinary)."""
     nothing = value.bits() & 0
     steps = careful(STAGE)(_Addition(value.value.type.count), STAGE, Flags(), {INEXACT: nothing})
 

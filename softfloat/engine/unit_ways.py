@@ -154,7 +154,10 @@ def choose(planned: Program) -> UnitWay | None:
     return _choose(planned, available())
 
 
-JOINS = {None: "plain", **{order: order for order in ("scales_fused", "first_fused", "second_fused")}}
+JOINS: dict[str | None, str] = {
+    None: "plain",
+    **{order: order for order in ("scales_fused", "first_fused", "second_fused")},
+}
 """How a loop adds segments up, by the order of their scales."""
 
 
