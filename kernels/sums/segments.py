@@ -1,7 +1,8 @@
 """Sums of segments, maybe times their scales, added up in float32 to nearest: elementwise what `dot_steps.scaled_addition` does.
 
-What is not ordinary is seen: a number that is subnormal, infinite or NaN, or a product or sum other than an exact zero that is not above the
-smallest normal number and finite. So no result hangs on what a host does with subnormals.
+What is not ordinary is seen: a scale that is subnormal, infinite or NaN, or a product or sum other than an exact zero that is not above the
+smallest normal number and finite. So no result hangs on what a host does with subnormals. Segments' sums are ordinary where operands are
+such as units take.
 """
 
 from ..fast import INFINITE_BITS, SMALLEST_BITS, has_feature
@@ -22,17 +23,11 @@ UNUSUAL = 1 << 7
 """What is seen beside the flags of tiles in which something is not ordinary."""
 
 
-def _is_ordinary(x):
+def _unusual(x):
+    """Lanes in which a float32 number is subnormal, infinite or NaN."""
     magnitude = x.bits() & 0x7FFFFFFF
-    return magnitude.is_zero() | (magnitude - int(SMALLEST_BITS)).below(int(INFINITE_BITS - SMALLEST_BITS))
-
-
-def unusual(*numbers):
-    """Lanes in which one of these float32 numbers is subnormal, infinite or NaN."""
-    found = None
-    for x in numbers:
-        found = _is_ordinary(x) if found is None else found & _is_ordinary(x)
-    return ~found
+    normal = (magnitude - int(SMALLEST_BITS)).below(int(INFINITE_BITS - SMALLEST_BITS))
+    return ~(normal | magnitude.is_zero())
 
 
 def _may_be_tiny(x, lost):
@@ -59,14 +54,14 @@ def added(order, value, scales, total):
         lost, steps.state[INEXACT] = steps.state[INEXACT].bits().nonzero(), nothing
         return lost
 
-    known = {"sum": value, **dict(zip("xy", scales, strict=True))} if scales else {"sum": value}
     if order == PLAIN:
         found = steps.total(total, value)
         lost = taken()
-        return found, lost, unusual(value) | _may_be_tiny(found, lost)
+        return found, lost, _may_be_tiny(found, lost)
+    known = {"x": scales[0], "y": scales[1], "sum": value}
     (one, other), last = MULTIPLIED[order]
     product = steps.product(known[one], known[other])
     cut = taken()
     found = steps.fused(product, known[last], total)
-    lost = taken()
-    return found, cut | lost, unusual(*known.values()) | _may_be_tiny(product, cut) | _may_be_tiny(found, lost)
+    lost, unusual = taken(), _unusual(known["x"]) | _unusual(known["y"])
+    return found, cut | lost, unusual | _may_be_tiny(product, cut) | _may_be_tiny(found, lost)

@@ -447,9 +447,7 @@ class _Grid(_Turns):
         turns, each, unusual = call["turns"] // group, call["segment"] // group, code.variable(code.everywhere(0, WORD))
         with code.loop(what.rows) as row:
             begins = code.load(state, maker.place(VALUE, row))
-            begins = begins if what.single else begins.single()
-            unusual.set(unusual.get() | segments.unusual(begins).choose(1, code.everywhere(0, WORD)))
-            code.store(begins, total, row * what.lanes)
+            code.store(begins if what.single else begins.single(), total, row * what.lanes)
         with code.loop((turns + each - 1) // each) as segment:
             with code.loop(what.rows) as row:
                 code.store(code.everywhere(0.0, maker.item), state, maker.place(VALUE, row))

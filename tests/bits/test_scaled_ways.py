@@ -11,7 +11,7 @@ import pytest
 from hypothesis import HealthCheck, given, seed, settings
 from hypothesis import strategies as st
 
-from softfloat import ROSTER, BlockFormat, Environment, Format, bits
+from softfloat import ROSTER, BlockFormat, Environment, Flags, Format, bits
 from softfloat.accumulators import (
     Accumulator,
     Alignment,
@@ -442,6 +442,10 @@ UNITS = {
 }
 
 
+SPREADS = {"near": 1.0, "any": 1.0, "small": 2.0**-65, "tiny": 2.0**-64, "subnormal": 2.0**-130, "large": 2.0**63}
+"""Of scales."""
+
+
 @pytest.mark.parametrize("scales", [None, "scales_fused", "first_fused", "second_fused"], ids=str)
 @pytest.mark.parametrize("addend", [False, True], ids=["", "c"])
 @pytest.mark.parametrize("name", UNITS)
@@ -457,18 +461,20 @@ def test_segments_of_units_in_one_loop(
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     served = []
     in_one = products._in_one
-    for shape, kind in itertools.product(((24, 300, 40), (7, 150, 33), (5, 16, 16)), ("near", "small", "large", "any")):
+    for shape, kind in itertools.product(((24, 300, 40), (7, 150, 33), (5, 16, 16)), SPREADS):
         rows, length, columns = shape
         near = "any" if kind == "any" else "near"
         a, b = drawn(fmt, (rows, length), random, near), drawn(fmt, (length, columns), random, near)
+        if kind in ("tiny", "subnormal"):  # products of scales are tiny, and sums times them are not
+            a, b = (np.where(x & (fmt.sign_bit - 1), x + (4 << fmt.mantissa_bits), x).astype(fmt.dtype) for x in (a, b))
         c = drawn(F32, (rows, columns), random, near) if addend else None
         if c is not None and kind == "small":
             c[rows // 2, columns // 2] = 5  # subnormal
         if scales:
             described = BlockFormat("drawn", element=fmt, scale=F32, block=how.segment)
-            spread = {"near": 1.0, "any": 1.0, "small": 2.0**-65, "large": 2.0**63}[kind]
             grids = [(rows, -(-length // how.segment)), (-(-length // how.segment), columns)]
-            x, y = ((random.random(grid) + 0.5).astype(np.float32) * np.float32(spread) for grid in grids)
+            x, y = ((random.random(grid) + 0.5).astype(np.float32) * np.float32(SPREADS[kind]) for grid in grids)
+            y = y if kind != "subnormal" else np.full_like(y, 2.0**20)
             x[0, 0], y[-1, 0] = 0.0, 3.0
             first = BlockCodes(a, x.view(np.uint32), described, axis=1)
             second = BlockCodes(b, y.view(np.uint32), described, axis=0)
@@ -488,4 +494,19 @@ def test_segments_of_units_in_one_loop(
             same(quick, call())
     assert products._in_one is in_one
     assert (("near", True) in served) == available()[0]
-    assert not scales or ("large", False) in served
+    left = {"subnormal", "large", *(("tiny",) if scales == "scales_fused" else ())} if scales else set()
+    assert left <= {kind for kind, one in served if not one}
+    assert not scales or ("subnormal", True) not in served
+
+
+def test_segments_of_units_that_overflow_together(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No segment does, but their sum: it is left to the way of segments one by one."""
+    how = chunked(32, tensor_core("H100", input=BF16), "float32")
+    a, b = (np.full(shape, BF16.one_code + (59 << 7) + 0x7F, BF16.dtype) for shape in ((6, 1024), (1024, 16)))
+    b[:, 3:] = BF16.one_code  # columns that are far from it
+    one, quick, apart = both(lambda: bits.matmul(a, b, BF16, how), monkeypatch, products, "_in_one")
+    assert not one
+    same(quick, apart)
+    assert quick[0][0, 0] == 0x7F800000
+    assert quick[1][0, 0] & Flags.OVERFLOW
+    assert not quick[1][0, 5] & Flags.OVERFLOW
