@@ -22,9 +22,10 @@ CODES = {"B": BYTE, "H": SHORT, "f": SINGLE, "d": DOUBLE}
 INFINITIES = {"half": 0x7C00, "bfloat16": 0x7F80}
 """Formats whose codes are in the order of their magnitudes: of these the span is that of codes, half as wide as numbers or less."""
 NORMAL, UNIT = 0x00800000, 2.0**-149
-READ_POINTERS = "codes", "table", "panels", "index", "spans"
+READ_POINTERS = "codes", "table", "panels", "index", "spans", "scales", "known"
 READ_FIELDS = (
     *READ_POINTERS, "first", "k_step", "n_step", "start", "length", "count", "products", "apart", "tiny", "of_zeros", "size",
+    "turns", "block", "beside", "scale_k", "scale_n", "known_size",
 )  # fmt: skip
 """What a call hands over: addresses, then numbers; `tiny` and `of_zeros` as bits; the `size` of a code is for who goes on."""
 
@@ -40,6 +41,8 @@ class Reading(NamedTuple):
     cells: int
     stays: bool = False
     """Panels hold the codes, of 16 bits, as they are."""
+    scales: str = ""
+    """Whether numbers are times scales: "each" with a power of two of its own beside its scale's, or all with what they "share"."""
 
     @property
     def draws(self):
@@ -54,6 +57,10 @@ class Reader(Maker):
     code 0. The code of output n and product k of the first of the products lies at first + k * k_step + n * n_step, and `apart` from it
     that of the next. `index`: which product comes where, -1 is +0; nowhere: as they are. A second plane takes the power of two of each
     number, at least `tiny`; that of 0 is `of_zeros`.
+
+    Scales are codes of a byte, one for `block` products and `beside` outputs, `scale_k` and `scale_n` apart; `known` has the values of all
+    `known_size` codes, and then their powers of two. Panels have room for so many `turns`, of which those after the last product are left.
+    A number other than 0 that its scale makes 0 is told as the least.
     """
 
     def __init__(self, what):
@@ -181,34 +188,53 @@ class Reader(Maker):
         """Code of some rows of codes, which lie apart, and of a rest of one, to numbers one after the other; the least magnitude but 0, less 1, and
         the greatest."""
         what, exponent = self.sum, ((1 << 11) - 1) << 52 if self.sum.double else 0xFF << 23
-        pointers = self.source, self.panel, self.panel, self.told, SINGLE
-        wide, source, target, beside, seen, table, *given = self._opened("convert", self.lanes, pointers, 5)
+        pointers = self.source, self.panel, self.panel, self.told, SINGLE, self.item
+        wide, source, target, beside, seen, table, scales, *given = self._opened("convert", self.lanes, pointers, 5)
         apart, rows, rest, tiny, of_zeros = given
         least, greatest = (wide.variable(wide.load(seen, n * self.lanes)) for n in range(2))
+        positive = (1 << (8 * SIZES[self.word] - 1)) - 1
 
-        def some(code, begin, to):
-            x = code.load(source, begin)
+        def powers(code, bits):
+            smallest, nothing = (code.splat(n if what.double else n.cut(WORD)) for n in (tiny, of_zeros))
+            return bits.is_zero().choose(nothing, (bits & exponent).at_least(smallest)).floats()
+
+        def scaled(code, number, to, n):
+            bits, scale, power = (
+                number.bits() & positive,
+                *(code.load(scales, n + self.each * part) for part in range(2)),
+            )
+            nothing = bits.is_zero() | scale.bits().is_zero()
+            number = number * scale
+            code.store(number, target, to)
+            code.store(power if what.scales == "share" else powers(code, bits) * power, beside, to)
+            magnitude = number.bits() & self.sign
+            return magnitude, nothing.choose(magnitude.all_of(-1), magnitude)
+
+        def plain(code, x, to):
             own = number = x if what.stays else self._number(code, x, table)
             if not what.stays:
                 code.store(number, target, to)
             if self.by_code:
                 own = x
-            magnitude = own.bits() & self.sign
             if what.planes > 1:
-                bits = number.bits() & ((1 << (8 * SIZES[self.word] - 1)) - 1)
-                smallest, nothing = (code.splat(n if what.double else n.cut(WORD)) for n in (tiny, of_zeros))
-                leading = bits.is_zero().choose(nothing, (bits & exponent).at_least(smallest))
-                code.store(leading.floats(), beside, to)
+                code.store(powers(code, number.bits() & positive), beside, to)
+            magnitude = own.bits() & self.sign
+            return magnitude, magnitude - 1  # that of 0 becomes the largest of all
+
+        def some(code, begin, to, n):
+            x = code.load(source, begin)
+            both = scaled(code, self._number(code, x, table), to, n) if what.scales else plain(code, x, to)
             if code.lanes < self.lanes:
-                magnitude = wide.splat(code.only(magnitude))
-            least.set((magnitude - 1).at_most(least.get()))  # that of 0 becomes the largest of all
+                both = (wide.splat(code.only(x)) for x in both)
+            magnitude, counted = both
+            least.set(counted.at_most(least.get()))
             greatest.set(magnitude.at_least(greatest.get()))
 
         with wide.loop(rows) as row:
             for n in range(0, self.each, self.lanes):
-                some(wide, row * apart + n, row * self.each + n)
+                some(wide, row * apart + n, row * self.each + n, n)
         with wide.loop(rest) as n:
-            some(wide.of(1), rows * apart + n, rows * self.each + n)
+            some(wide.of(1), rows * apart + n, rows * self.each + n, n)
         for n, x in enumerate((least, greatest)):
             wide.store(x.get(), seen, n * self.lanes)
         wide.builder.ret_void()
@@ -221,14 +247,15 @@ class Reader(Maker):
         function = ir.Function(self.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
         code = Code(function, self.lanes)
         call = {name: code.get(function.args[0], number) for number, name in enumerate(READ_FIELDS)}
-        kinds = self.source, SINGLE, self.panel, LONG, DOUBLE
+        kinds = self.source, SINGLE, self.panel, LONG, DOUBLE, BYTE, self.item
         for name, kind in zip(READ_POINTERS, kinds, strict=True):
             call[name] = code.builder.inttoptr(call[name].value, kind.as_pointer())
         length, count, k_step, n_step = (call[x] for x in ("length", "count", "k_step", "n_step"))
         seen, block = code.room(2 * self.lanes, self.told), code.room(self.together * cells, self.source)
+        scales = code.room(2 * self.each, self.item) if what.scales else ir.Constant(self.item.as_pointer(), None)
         for n, bits in enumerate((-1, 0)):
             code.store(code.everywhere(bits, self.told), seen, n * self.lanes)
-        across, stretch = (count + cells - 1) // cells, length * cells
+        across, stretch = (count + cells - 1) // cells, (call["turns"] if what.scales else length) * cells
         indexed = code.there(call["index"])
         orderly = indexed.same(0) & k_step.same(1)
         along = orderly & (n_step > 1) & (length >= READ)
@@ -241,9 +268,16 @@ class Reader(Maker):
             direct = lies & int(cells in (1, self.each))
             with code.when(partial):
                 self._zeros(code, block, length.least(self.together) * cells)
-            with code.loop((length + (self.together - 1)) // self.together) as piece:
-                done = piece * self.together
+            done_so_far = code.variable(code.int(0))
+            with code.while_(lambda done_so_far=done_so_far: done_so_far.get() < length):
+                done = done_so_far.get()
                 turns, start = (length - done).least(self.together), call["start"] + done
+                if what.scales:
+                    number = done // call["block"]
+                    within = done - number * call["block"]
+                    turns = turns.least(call["block"] - within)
+                    with code.when(within.same(0)):
+                        self._look_up(code, call, scales, call["scale_k"] * number, panel * cells, width)
                 with code.when(along & (done & (TOUCHED - 1)).same(0)):
                     self._ask(code, code.at(corner, start), n_step, width, (length - done).least(TOUCHED))
                 target, beside = (
@@ -253,7 +287,7 @@ class Reader(Maker):
 
                 def convert(source, apart=None, numbers=turns * cells, target=target, beside=beside):
                     rows = (numbers // self.each, numbers % self.each) if apart is None else (numbers // cells, 0)
-                    told = target, beside, seen, call["table"], self.each if apart is None else apart, *rows
+                    told = target, beside, seen, call["table"], scales, self.each if apart is None else apart, *rows
                     code.call(self.convert, source, *told, call["tiny"], call["of_zeros"])
 
                 if what.stays:
@@ -281,7 +315,21 @@ class Reader(Maker):
                         of_zeros = call["of_zeros"] if what.double else call["of_zeros"].cut(WORD)
                         place = code.builder.bitcast(beside, self.word.as_pointer())
                         code.put(of_zeros, place, turn * cells + n)
+                done_so_far.set(done + turns)
         code.builder.ret(self._spans(code, seen, call["spans"], call["table"]).long().value)
+
+    def _look_up(self, code, call, scales, row, first, width):
+        """The scales of a panel's outputs, and after them their powers of two, as often as a row of codes has outputs; zeros beyond the last."""
+        cells = self.sum.cells
+        nothing = Int(code.builder, ir.Constant(self.item, 0.0))
+        with code.loop(cells) as n:
+            inside = n < width
+            at = inside.choose(row + (first + n) // call["beside"] * call["scale_n"], code.int(0))
+            which = code.get(call["scales"], at).long()
+            for part in range(2):
+                found = inside.choose(code.get(call["known"], which + call["known_size"] * part), nothing)
+                for copy in range(0, self.each, cells):
+                    code.put(found, scales, n + copy + part * self.each)
 
     def _zeros(self, code, place, count):
         with code.loop(count) as n:
@@ -302,10 +350,12 @@ class Reader(Maker):
     def _spans(self, code, seen, spans, table):
         """The least magnitude but 0 and the greatest, in float64, to where they belong; whether all are finite."""
         one, builder = code.of(1), code.builder
-        low = Int(builder, code.load(seen).least()) + 1
+        low = Int(builder, code.load(seen).least()) + int(not self.sum.scales)
         high = Int(builder, code.load(seen, self.lanes).greatest())
         infinity = INFINITIES.get(self.sum.reading, 0x7FF << 52 if self.sum.double else 0xFF << 23)
-        finite, none = high.below(infinity), high.same(0)
+        finite, none = high.below(infinity), (low + 1).same(0) if self.sum.scales else high.same(0)
+        if self.sum.scales:
+            finite = finite & low.differs(0)
         for n, bits in enumerate((low, finite.choose(high, infinity))):
             x = one.splat(bits).singles(self.sum.reading) if self.by_code else one.splat(bits).floats()
             found = one.only(x if x.element == DOUBLE else self._widened(x))

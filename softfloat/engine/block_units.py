@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
-from softfloat.engine import stacks, threads, tiling, unit_ways, units
+from softfloat.engine import generated, stacks, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import decoded
-from softfloat.engine.parameters import FLOAT32, tiles
+from softfloat.engine.parameters import FLOAT32
 from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
@@ -19,7 +19,6 @@ from softfloat.kernels.spec import Rule
 
 LONGEST_CODE = 8
 """Bits of a code whose values have a table."""
-INFINITE = 0x7FF0000000000000
 
 
 def leading_power(values: Codes, fmt: Format) -> Codes:
@@ -40,9 +39,9 @@ def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Co
 
 
 @lru_cache(maxsize=256)
-def _values_of(element: Format, daz: bool, carrier: type) -> Codes:
-    """For each code of an element its value."""
-    return decoded(np.arange(1 << element.bits, dtype=element.dtype), element, Rule(daz=daz)).astype(carrier)
+def _values_of(element: Format, daz: bool) -> Codes:
+    """For each code of an element its value, which float32 has."""
+    return decoded(np.arange(1 << element.bits, dtype=element.dtype), element, Rule(daz=daz), np.float32)
 
 
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
@@ -60,55 +59,43 @@ def _follows(planned: Program, products: int) -> bool:
 
 
 class _Operand(NamedTuple):
-    """An operand in a block format, as `stacks.in_pieces` takes it: how its loop reads codes and scales, whose precision is of so many bits."""
+    """An operand in a block format, as `stacks.in_pieces` takes it: codes and scales, whose precision is of so many bits, of a first product;
+    how many products there are with what fills a block up, and the power of two of that."""
 
     format: Format
     bits: int
     sizes: tuple[int, int, int]
-    given: tuple[Any, ...]
+    source: generated.Source
+    lying: generated.Lying
+    filled: int
+    of_nothing: float
 
     def lay_out(self, part: slice, panels: Codes) -> stacks.Spans:
         """Numbers and powers of two."""
-        target = panels[0]
-        count, length, size = target.shape[1:]
-        spans, loop = np.empty((2, count), np.int64), tiles().scaled_laid_out(size, target.dtype.type)
-
-        def work(first: int, last: int) -> int:
-            loop(first, last, *self.given, target, spans)
-            return 0
-
-        threads.share_units(count, work, 2 * length * size)
-        least, greatest = int(spans[0].min(initial=INFINITE)), int(spans[1].max(initial=0))
-        finite = least > 0 and greatest < INFINITE  # where float32 made zeros of numbers, the way in float64 does
-        low, high = np.array([least, greatest if finite else 0], np.int64).view(np.float64).tolist()
-        return low, high, finite
+        target, products = panels[0], self.lying.length
+        target[:, :, products:] = 0.0
+        target[1, :, products : self.filled] = self.of_nothing
+        return self.source.read(target, self.lying)
 
     def extent(self, found: stacks.Spans) -> tiling.Extent:
         """What the numbers span."""
         return units.extent_with_scales(*found, self.format, self.bits)
 
 
-@lru_cache(maxsize=512)
-def _read_by(
-    planned: Program, fmt: Format, scale: Format, daz: bool, way: unit_ways.UnitWay
-) -> tuple[bool, tuple[Codes, ...]]:
-    """(whether all numbers have the power of two of their scale, tables of values and scales, powers of two)."""
-    how, aligned, of_zeros = planned.accumulator, planned.accumulator.aligned, way.of_zeros(planned)
-    assert aligned is not None
-    grouped = aligned.group > 1
-    powers = [1.0, 1.0, of_zeros] if grouped else [float((how.unpacked or fmt).tiny), of_zeros, of_zeros * of_zeros]
-    tables = _values_of(fmt, daz, way.carrier), _of_scales(scale, of_zeros, way.carrier)
-    return grouped, (*tables, np.array(powers, way.carrier))
-
-
 def _operand_of(
     planned: Program, blocks: Blocks, fmt: Format, daz: bool, way: unit_ways.UnitWay, bits: int
 ) -> _Operand:
-    grouped, tables = _read_by(planned, fmt, blocks.scale, daz, way)
+    how, of_zeros = planned.accumulator, way.of_zeros(planned)
+    own = how.aligned is not None and how.aligned.group == 1
+    tiny = float((how.unpacked or fmt).tiny) if own else 1.0
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
-    places = np.array([products, wide, *steps, *scale_steps, *blocks.block, planned.length, not grouped], np.int64)
-    return _Operand(fmt, bits, (1, wide, -(-planned.length // way.group) * way.group), (codes, scales, places, *tables))
+    known = _of_scales(blocks.scale, of_zeros, way.carrier)
+    scaling = generated.Scaling(scales, known, "each" if own else "share", blocks.block, scale_steps)
+    source = generated.Source("table", codes, _values_of(fmt, daz), tiny, of_zeros, scaling)
+    sizes = 1, wide, -(-planned.length // way.group) * way.group
+    lying = generated.Lying(0, *steps, 0, products, wide)
+    return _Operand(fmt, bits, sizes, source, lying, planned.length, of_zeros * of_zeros if own else of_zeros)
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:

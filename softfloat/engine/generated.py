@@ -97,9 +97,23 @@ def _as_words(tiny: float, of_zeros: float, panels: str) -> list[int]:
 
 
 @lru_cache(maxsize=512)
-def reader(reading: str, code: str, panels: str, planes: int, cells: int) -> Any:
+def reader(reading: str, code: str, panels: str, planes: int, cells: int, scales: str) -> Any:
     """The loop that reads codes into panels, of types with these characters."""
-    return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, panels == "H"))
+    return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, panels == "H", scales))
+
+
+class Scaling(NamedTuple):
+    """Scales of codes: their own codes, of a byte; of each of these the value, and its power of two, as panels have them; whether numbers have
+    powers of their own beside, or "share" their scale's; products and outputs of a block, and how far it is from one's scale to the next's."""
+
+    codes: Codes
+    known: Codes
+    powers: str
+    block: tuple[int, int]
+    steps: tuple[int, int]
+
+
+UNSCALED = Scaling(NOWHERE, NOWHERE, "", (0, 0), (0, 0))
 
 
 class Source(NamedTuple):
@@ -110,15 +124,18 @@ class Source(NamedTuple):
     table: Codes
     tiny: float
     of_zeros: float
+    scaling: Scaling = UNSCALED
 
     def loop(self, panels: Codes, lying: Lying, index: Codes = NOWHERE, spans: int = 0) -> tuple[Any, array[int]]:
         """What reads them to panels, whose axes end with (planes, panels, k, size), and what it takes; the spans go to that address."""
-        kind, codes, table = panels.dtype.char, self.codes, self.table
+        kind, codes, table, scaling = panels.dtype.char, self.codes, self.table, self.scaling
+        scales, known = (address(x) if x.size else 0 for x in scaling[:2])
         words = array("Q", (
-            address(codes), address(table) if table.size else 0, address(panels), address(index) if index.size else 0, spans,
+            address(codes), address(table) if table.size else 0, address(panels), address(index) if index.size else 0, spans, scales, known,
             *lying, *_as_words(self.tiny, self.of_zeros, kind), codes.itemsize,
+            panels.shape[-2], *scaling.block, *scaling.steps, scaling.known.shape[-1],
         ))  # fmt: skip
-        return reader(self.reading, codes.dtype.char, kind, panels.shape[-4], panels.shape[-1]), words
+        return reader(self.reading, codes.dtype.char, kind, panels.shape[-4], panels.shape[-1], scaling.powers), words
 
     def read(self, panels: Codes, lying: Lying, index: Codes = NOWHERE) -> tuple[float, float, bool]:
         """Read them: the least magnitude but 0, and the greatest; whether all is finite."""
