@@ -22,6 +22,11 @@ CODES = {"B": BYTE, "H": SHORT, "f": SINGLE, "d": DOUBLE}
 INFINITIES = {"half": 0x7C00, "bfloat16": 0x7F80}
 """Formats whose codes are in the order of their magnitudes: of these the span is that of codes, half as wide as numbers or less."""
 NORMAL, UNIT = 0x00800000, 2.0**-149
+NARROW = "magnitude", "sign", "to_sign", "to_number", "rebias", "normal", "quantum", "special"
+"""What reads codes of a format without a table of them: the bits of a magnitude, and of the sign; how far both are from where float32 has them;
+what is to be added to the exponent there; the first normal magnitude, float32's bits of the distance between subnormal ones, and from which one
+on there are no numbers."""
+EXPONENT = 0x7F800000
 READ_POINTERS = "codes", "table", "panels", "index", "spans", "scales", "known"
 READ_FIELDS = (
     *READ_POINTERS, "first", "k_step", "n_step", "start", "length", "count", "products", "apart", "tiny", "of_zeros", "size",
@@ -34,7 +39,7 @@ class Reading(NamedTuple):
     """Which codes are read, and what panels hold: numbers of float64 or float32, and beside them maybe a plane of their powers of two."""
 
     reading: str
-    """"half", "bfloat16", "number", which needs no reading, or "table": of float32, what codes stand for."""
+    """"half", "bfloat16", "number", which needs no reading, "narrow", whose table has NARROW, or "table": of float32, what codes stand for."""
     code: str
     double: bool
     planes: int
@@ -171,13 +176,25 @@ class Reader(Maker):
         """What codes stand for, as panels have it."""
         if self.sum.reading == "table":
             x = code.gather(table, x.long())
+        elif self.sum.reading == "narrow":
+            x = self._narrow(code, x.long(WORD), table)
         elif self.by_code:
             x = x.singles(self.sum.reading)
         return self._widened(x) if self.sum.double and x.element == SINGLE else x
 
+    def _narrow(self, code, x, table):
+        """What codes of a narrow format stand for; of what is no number something that is none."""
+        known = {name: code.splat(code.get(code.as_words(table), n)) for n, name in enumerate(NARROW)}
+        magnitude = x & known["magnitude"]
+        normal = (magnitude << known["to_number"]) + known["rebias"]
+        small = Vector(x.builder, x.builder.uitofp(magnitude.value, x._typed(SINGLE))) * known["quantum"].floats()
+        bits = magnitude.below(known["normal"]).choose(small.bits(), normal)
+        bits = magnitude.below(known["special"]).choose(bits, bits | EXPONENT)
+        return (bits | (x & known["sign"]) << known["to_sign"]).floats()
+
     def _widened(self, x):
-        """float32 in float64. The host may be told to read subnormal numbers as zero: halves have none of these."""
-        if self.sum.reading == "half":
+        """float32 in float64. The host may be told to read subnormal numbers as zero: halves and narrow formats have none of these."""
+        if self.sum.reading in ("half", "narrow"):
             return x.double()
         bits = x.bits()
         magnitude = bits & 0x7FFFFFFF

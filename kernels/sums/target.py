@@ -19,7 +19,7 @@ from .in_order import InOrder
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .noise import Filler, Noise
 from .orders import ORDERS
-from .reading import INFINITIES, READ_FIELDS, Reader, Reading
+from .reading import INFINITIES, NARROW, READ_FIELDS, Reader, Reading
 from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
@@ -31,6 +31,7 @@ __all__ = [
     "FLAG_BITS",
     "INFINITIES",
     "MANY_NUMBERS",
+    "NARROW",
     "READ_FIELDS",
     "SLOTS",
     "spanned",

@@ -15,7 +15,6 @@ from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program
 from softfloat.engine.ways import Place, Random
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels.spec import Rule
 
 LONGEST_CODE = 8
 """Bits of a code whose values have a table."""
@@ -36,12 +35,6 @@ def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Co
     if carrier is np.float32:  # subnormal, which the host might flush
         found[0, tiny] = np.ldexp(values[tiny], 149).astype(np.int32).view(np.float32)
     return found
-
-
-@lru_cache(maxsize=256)
-def _values_of(element: Format, daz: bool) -> Codes:
-    """For each code of an element its value, which float32 has."""
-    return decoded(np.arange(1 << element.bits, dtype=element.dtype), element, Rule(daz=daz), np.float32)
 
 
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
@@ -82,20 +75,21 @@ class _Operand(NamedTuple):
         return units.extent_with_scales(*found, self.format, self.bits)
 
 
-def _operand_of(
-    planned: Program, blocks: Blocks, fmt: Format, daz: bool, way: unit_ways.UnitWay, bits: int
-) -> _Operand:
+def _operand_of(planned: Program, which: int, blocks: Blocks, way: unit_ways.UnitWay, bits: int) -> _Operand | None:
     how, of_zeros = planned.accumulator, way.of_zeros(planned)
     own = how.aligned is not None and how.aligned.group == 1
-    tiny = float((how.unpacked or fmt).tiny) if own else 1.0
     products, wide = blocks.codes.shape
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
+    source = way.source(planned, which, codes)
+    if source is None:
+        return None
     known = _of_scales(blocks.scale, of_zeros, way.carrier)
     scaling = generated.Scaling(scales, known, "each" if own else "share", blocks.block, scale_steps)
-    source = generated.Source("table", codes, _values_of(fmt, daz), tiny, of_zeros, scaling)
     sizes = 1, wide, -(-planned.length // way.group) * way.group
-    lying = generated.Lying(0, *steps, 0, products, wide)
-    return _Operand(fmt, bits, sizes, source, lying, planned.length, of_zeros * of_zeros if own else of_zeros)
+    lying, of_nothing = generated.Lying(0, *steps, 0, products, wide), of_zeros * of_zeros if own else of_zeros
+    return _Operand(
+        planned.formats[which], bits, sizes, source._replace(scaling=scaling), lying, planned.length, of_nothing
+    )
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
@@ -137,9 +131,10 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         if each is None:
             continue
         first, second = (
-            _operand_of(planned, blocks, fmt, rule.daz, each, own)
-            for blocks, fmt, rule, own in zip((a, b), planned.formats, planned.reading, scales.bits, strict=True)
+            _operand_of(planned, which, blocks, each, scales.bits[which]) for which, blocks in enumerate((a, b))
         )
+        if first is None or second is None:
+            continue
         found = _of_first(stacks.in_pieces(each, planned, (first, second), start, place, random))
         if found is not None:
             return found

@@ -74,6 +74,7 @@ def _widened(codes: Codes, fmt: Format, daz: bool) -> Codes:
 
 READINGS = {parameters.FLOAT16: "half", parameters.BFLOAT16: "bfloat16", parameters.FLOAT32: "number"}
 NO_TABLE: Codes = np.empty(0, np.float32)
+SMALLEST_NORMAL = 2.0**-126
 
 
 def _single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
@@ -85,9 +86,19 @@ def _single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
 
 
 @lru_cache(maxsize=64)
-def _singles(fmt: Format, daz: bool) -> Codes | None:
-    """Those of all codes."""
-    return _single(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz)
+def reading_of(fmt: Format, daz: bool) -> tuple[str, Codes] | None:
+    """(reading, what it takes) of a format of at most 16 bits: by how codes are made, or by a table; None if float32 does not hold its numbers."""
+    spec, mantissa = fmt.spec, fmt.mantissa_bits
+    usual = not parameters.is_unusual(spec) and spec.lone_nan < 0 and fits_single(fmt)
+    if not usual or fmt.smallest_subnormal < SMALLEST_NORMAL:
+        known = _single(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz)
+        return None if known is None else ("table", known)
+    quantum = 0.0 if daz else fmt.smallest_subnormal
+    numbers = {
+        "magnitude": fmt.sign_bit - 1, "sign": fmt.sign_bit, "to_sign": 32 - fmt.bits, "to_number": 23 - mantissa,
+        "rebias": (127 - fmt.bias) << 23, "normal": 1 << mantissa, "quantum": int(np.float32(quantum).view(np.int32)), "special": fmt.max_code + 1,
+    }  # fmt: skip
+    return "narrow", np.array([numbers[name] for name in parameters.sums().NARROW], np.int32).view(np.float32)
 
 
 def _flushed(codes: Codes) -> Codes:
@@ -112,8 +123,8 @@ def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] |
         reading = ""
     if reading:
         return reading, codes, table
-    known = _singles(fmt, daz) if fmt.bits <= 16 else None
+    known = reading_of(fmt, daz) if fmt.bits <= TABULATED else None
     if known is not None:
-        return "table", codes, known
+        return known[0], codes, known[1]
     single = _single(codes, fmt, daz)
     return None if single is None else ("number", single, table)

@@ -89,11 +89,10 @@ class Operand:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
         reading, table = self.source.reading, self.source.table
         codes = self.source.codes[:, outputs.start - self.origin : outputs.stop - self.origin].T.copy()
-        infinity = sums().INFINITIES.get(reading)
-        if infinity is not None:
-            finite = codes & 0x7FFF < infinity
-        else:
+        if reading in ("number", "table"):
             finite = np.isfinite(codes) if reading == "number" else np.isfinite(table)[codes]
+        else:
+            finite = codes & codes.dtype.type(self.format.sign_bit - 1) <= self.format.max_code
         special: Codes = ~finite.all(axis=1)
         codes[special] = 0
         return special, Operand(self.format, self.source._replace(codes=codes.T), outputs.start)

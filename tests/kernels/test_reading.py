@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import numpy as np
 import pytest
+from softfloat.kernels.spec import Rule
 
+from softfloat import ROSTER, Format
 from softfloat.engine import generated
+from softfloat.engine.decoding import decoded, reading_of
 from softfloat.engine.parameters import available
+
+E4M3 = ROSTER["float8_e4m3fn"]
 
 TABLE = np.random.default_rng(0).standard_normal(256).astype(np.float32)
 TABLE[0] = 0.0
@@ -90,3 +96,72 @@ def test_products_under_each_other_with_powers_of_two(reading: str, kind: Any, c
         np.testing.assert_array_equal(found, wanted)
         leading = np.exp2(np.maximum(np.frexp(np.where(wanted, wanted, 1.0))[1] - 1, -3))
         np.testing.assert_array_equal(powers, np.where(wanted == 0, 0.25, leading))
+
+
+@pytest.mark.parametrize("daz", [False, True])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+def test_every_code_of_a_narrow_format(kind: Any, daz: bool) -> None:
+    """By how it is made, without a table where there are subnormals and signs, and nothing between numbers; of every bias float32 has room for."""
+    drawn = [
+        Format("drawn", exponent_bits=e, mantissa_bits=m, bias=bias, nan=nan, infinities=nan == "ieee")
+        for (e, m), bias, nan in itertools.product([(2, 1), (4, 3), (5, 2), (6, 1), (5, 10)], (-40, 0, 9, 90), ("ieee", "fn", "none"))
+        if 2**e - 2 - bias < 127 and 1 - bias - m > -126
+    ]  # fmt: skip
+    readings = set()
+    for fmt in [*(x for x in ROSTER.values() if x.bits <= 16), *drawn]:
+        known = reading_of(fmt, daz)
+        assert known is not None
+        readings.add(known[0])
+        codes = np.arange(1 << fmt.bits, dtype=fmt.dtype)
+        wanted = decoded(codes, fmt, Rule(daz=daz))
+        panels = np.full((1, -(-codes.size // 16), 1, 16), 7, kind)
+        finite = generated.Source(known[0], codes, known[1], 0.0, 0.0).read(
+            panels, generated.Lying(0, codes.size, 1, 0, 1, codes.size)
+        )[2]
+        with np.errstate(invalid="ignore"):  # NaNs, some of them signalling
+            found, some = panels.reshape(-1)[: codes.size].astype(np.float64), np.isfinite(wanted)
+        np.testing.assert_array_equal(found[some].view(np.uint64), wanted[some].view(np.uint64))
+        assert not np.isfinite(found[~some]).any()
+        assert finite == some.all()
+    assert readings == {"narrow", "table"}
+    for name in ("float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "float6_e3m2fn", "float16"):
+        assert reading_of(ROSTER[name], daz)[0] == "narrow"  # type: ignore[index]
+
+
+@pytest.mark.parametrize("powers", ["each", "share"])
+@pytest.mark.parametrize("kind", [np.float32, np.float64])
+@pytest.mark.parametrize("cells", [8, 16])
+def test_numbers_times_scales(kind: Any, cells: int, powers: str) -> None:
+    """Blocks of every shape, down k or across it, whole or not; what a scale makes zero is told."""
+    random, (reading, table) = np.random.default_rng([cells, len(powers)]), reading_of(E4M3, False) or ("", NOTHING)
+    values = np.exp2(np.arange(256) - 150.0)
+    values[7] = 0.0
+    leads = np.where(values, values, 0.25)
+    known = np.array([values, leads], kind)
+    for block, beside in ((16, 1), (1, 3), (128, 128), (5, 2), (300, 1)):
+        for stands, far in ((True, False), (False, False), (True, True)):
+            length, outputs, room = int(random.integers(1, 300)), int(random.integers(1, 60)), 304
+            codes = random.integers(0, 0x7F, (outputs, length), dtype=np.uint8) | (
+                random.integers(0, 2, (outputs, length), dtype=np.uint8) << 7
+            )
+            codes[random.random(codes.shape) < 0.2] = 0
+            scales = random.integers(100, 200, (-(-length // block), -(-outputs // beside)), dtype=np.uint8)
+            scales[0, 0], scales[-1, -1] = 7, 0 if far else 150
+            lying, steps = (codes, (1, length)) if stands else (np.ascontiguousarray(codes.T), (outputs, 1))
+            scaling = generated.Scaling(scales, known, powers, (block, beside), (scales.shape[1], 1))
+            source = generated.Source(reading, lying, table, 2.0**-3, 0.25, scaling)
+            panels = np.full((2, -(-outputs // cells), room, cells), 7, kind)
+            low, high, finite = source.read(panels, generated.Lying(0, *steps, 0, length, outputs))
+            each = np.repeat(np.repeat(scales, block, 0)[:length], beside, 1)[:, :outputs]
+            numbers = decoded(codes, E4M3).T.astype(kind)
+            wanted = numbers * known[0][each]
+            found, leading = (x.transpose(1, 0, 2).reshape(room, -1)[:, :outputs] for x in panels)
+            np.testing.assert_array_equal(found[:length], wanted)
+            assert (found[length:] == 7).all()
+            own = (
+                np.where(numbers, np.exp2(np.maximum(np.frexp(numbers)[1] - 1, -3)), 0.25) if powers == "each" else 1.0
+            )
+            np.testing.assert_array_equal(leading[:length], (own * known[1][each]).astype(kind))
+            some = abs(wanted[(numbers != 0) & (known[0][each] != 0)])
+            assert finite == bool(some.size == 0 or some.min() > 0)
+            assert (low, high) == ((some.min(), some.max()) if some.size else (np.inf, 0.0))
