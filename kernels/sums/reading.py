@@ -216,10 +216,7 @@ class Reader(Maker):
             return bits.is_zero().choose(nothing, (bits & exponent).at_least(smallest)).floats()
 
         def scaled(code, number, to, n):
-            bits, scale, power = (
-                number.bits() & positive,
-                *(code.load(scales, n + self.each * part) for part in range(2)),
-            )
+            bits, scale, power = number.bits() & positive, code.load(scales, n), code.load(scales, n + self.each)
             nothing = bits.is_zero() | scale.bits().is_zero()
             number = number * scale
             code.store(number, target, to)

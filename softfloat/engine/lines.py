@@ -90,9 +90,9 @@ class Operand:
         reading, table = self.source.reading, self.source.table
         codes = self.source.codes[:, outputs.start - self.origin : outputs.stop - self.origin].T.copy()
         if reading in ("number", "table"):
-            finite = np.isfinite(codes) if reading == "number" else np.isfinite(table)[codes]
+            finite = np.isfinite(codes if reading == "number" else table[codes])
         else:
-            finite = codes & codes.dtype.type(self.format.sign_bit - 1) <= self.format.max_code
+            finite = np.less_equal(codes & codes.dtype.type(self.format.sign_bit - 1), self.format.max_code)
         special: Codes = ~finite.all(axis=1)
         codes[special] = 0
         return special, Operand(self.format, self.source._replace(codes=codes.T), outputs.start)

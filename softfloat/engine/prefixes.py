@@ -208,7 +208,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
     total, before = np.zeros((1, outputs), site.format.dtype), np.zeros((1, outputs), np.uint8)
     found: list[Done] = []
     for cuts in segments.cuts_of(planned.accumulator, planned.length):
-        done = run_parts(part_of(planned, cuts.size, call), cuts, part)
+        done = run_parts(part_of(planned, cuts.size, call.whole), cuts, part)
         if done is None:
             return None
         codes = segments.read(done[0], below.format, site.format, below.rule)

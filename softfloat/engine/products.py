@@ -488,15 +488,22 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     return segments.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
 
 
-def _in_one(problem: Problem, planned: Program, call: Call, scaling: scaled_segments.Scaling | None) -> Done | None:
-    """Segments and their sums by one loop, if there is one for both, and all is ordinary."""
-    size, work = planned.accumulator.segment, problem.a.size * problem.b.shape[1]
+def in_one(planned: Program, whole: Settings, begins: bool) -> tuple[unit_ways.UnitWay, Program] | None:
+    """The loop that sums segments and adds their sums up, if there is one, and the program of a segment."""
+    size = planned.accumulator.segment
     if size is None or segments.draws_inside(planned):
         return None
-    part = segments.part_of(planned, min(size, planned.products), call)
-    way = unit_ways.joining(planned, way_of(part, problem.c is not None))
-    if way is None or not unit_ways.worth_grid(part, work):
+    part = segments.part_of(planned, min(size, planned.products), whole)
+    way = unit_ways.joining(planned, way_of(part, begins))
+    return None if way is None else (way, part)
+
+
+def _in_one(problem: Problem, planned: Program, call: Call, scaling: scaled_segments.Scaling | None) -> Done | None:
+    """Segments and their sums by one loop, if there is one for both, and all is ordinary."""
+    found, size = in_one(planned, call.whole, problem.c is not None), planned.accumulator.segment
+    if found is None or not unit_ways.worth_grid(found[1], problem.a.size * problem.b.shape[1]):
         return None
+    way, part = found
     a, b = (stacks.filled_up(x, axis, planned, way.group)[np.newaxis] for x, axis in ((problem.a, 1), (problem.b, 0)))
     operands = stacks.operands_of(part, a, b, way)
     if operands is None:

@@ -22,6 +22,7 @@ from softfloat.engine.parameters import FLOAT32, dots, orders
 from softfloat.engine.programs import Program, Site, bounds_of, plain_loop, program, segment_bounds, segment_ends
 from softfloat.engine.scaled_segments import NO_SCALES, PLAIN, Scaling, added
 from softfloat.engine.ways import Tally
+from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import Rule
@@ -436,10 +437,10 @@ def _undivided(accumulator: Accumulator) -> Accumulator:
     return accumulator.replace(segment=None, segments=None, reduction=(), chains=1)
 
 
-def part_of(planned: Program, length: int, call: Call) -> Program:
+def part_of(planned: Program, length: int, whole: Settings) -> Program:
     """The program of a chain or a segment of so many products, to the format of its own sums; its random numbers begin anew."""
     how = _undivided(planned.accumulator)
-    return program(how, *planned.formats, how.partials, call.whole, length)
+    return program(how, *planned.formats, how.partials, whole, length)
 
 
 def _joinable(planned: Program, c: Codes | None) -> bool:
@@ -476,7 +477,7 @@ def chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
     draws = draws_inside(planned)
     for chain in range(chains):
         cut = Cuts(chain, len(range(chain, planned.length, chains)), apart=chains)
-        part = part_of(planned, cut.size, call)
+        part = part_of(planned, cut.size, call.whole)
         if draws:
             done = {number: planned.begun.get(number, 0) + chain for number in (numbers.RUNNING, numbers.PRODUCT)}
             part = dataclasses.replace(part, begun=done, apart=chains)
@@ -490,14 +491,14 @@ def _one_by_one(planned: Program, call: Call) -> Iterator[_Part]:
         yield from chain_parts(planned, call)
         return
     for number, (start, stop) in enumerate(itertools.pairwise(segment_bounds(how, length))):
-        yield begun(part_of(planned, stop - start, call), how, number, length), Cuts(start, stop - start)
+        yield begun(part_of(planned, stop - start, call.whole), how, number, length), Cuts(start, stop - start)
 
 
 def _together(planned: Program, call: Call, products: int | None, outputs: int) -> Iterator[_Part]:
     """The same, those that are equally long together, of at most so many products of an output if they are not longer by themselves."""
     for cuts in cuts_of(planned.accumulator, planned.length if planned.accumulator.chains > 1 else planned.products):
         for some in cuts.in_pieces((UNDER_EACH_OTHER * cuts.size if products is None else products) // outputs):
-            yield part_of(planned, some.size, call), some
+            yield part_of(planned, some.size, call.whole), some
 
 
 def _serves(planned: Program, c: Codes | None, scaling: Scaling | None, apart: bool) -> bool:

@@ -77,6 +77,7 @@ class Plan(NamedTuple):
 
     grid: Grid
     planned: Program
+    summed: Program  # that, or of a segment
     shape: Shape  # of outputs, tiles filled up
     ends: tuple[
         int, ...
@@ -105,15 +106,16 @@ def _plan(
         planned = program(accumulator, first, second, output, whole, grid.length)
     except (TypeError, ValueError):
         return None
-    way = products.way_of(planned, grid.addend) if fast else None
+    in_one = products.in_one(planned, whole, grid.addend) if fast and not sums else None
+    way, summed = in_one or (products.way_of(planned, grid.addend) if fast else None, planned)
     if way is None or (planned.draws and not _addressed(whole)):
         return None
-    if not _is_settled(way, planned, grid):
+    if not _is_settled(way, summed, grid):
         return None
     carrier, length = np.dtype(way.carrier), grid.length if planned.index is None else planned.index.size
     of_a, of_b, outputs = stacks.shapes_of(way, grid.rows, length, grid.columns)
     padded = grid.products * math.prod(outputs) * length
-    if planned.length != length or padded > (MOST if 4 * grid.work >= padded else FEW):
+    if planned.length != length or length % way.group or padded > (MOST if 4 * grid.work >= padded else FEW):
         return None
     to_output, served = _to_output(way, planned, whole, output)
     if not served:
@@ -136,19 +138,22 @@ def _plan(
     if sums:
         a, first_reader = np.ones(a.shape, carrier), None
     panels = ways.Panels(a, b, begins, values, flags, grid.rows, grid.columns, grid.addend)
+    if in_one is not None:
+        panels = panels._replace(segments=(accumulator.segment,))
     key = replica_key(whole.seed or 0, 0 if whole.replica_identical else whole.replica)
     saturates = way.site.rule.overflow is Overflow.SATURATE and not way.compensates
     return Plan(
         grid=grid,
         planned=planned,
+        summed=summed,
         shape=shape,
         ends=tuple(accumulate(-(-x.size * x.itemsize // CACHE_LINE) * CACHE_LINE for x in nowhere)),
         way=way,
         panels=panels,
-        job=way.grids(planned, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
+        job=way.grids(summed, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
         readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
-        in_range=not grid.addend and tiling.always_fits(way, planned),
+        in_range=not grid.addend and tiling.always_fits(way, summed),
         watched=isinstance(way, ways.Generated) and way.plainly_in_order and grid.work >= WATCHED,
         cost=length * of_a[-1] * of_b[-1],
         coded=coded,
@@ -234,7 +239,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         addends: Codes = np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
         given["c"], greatest[2] = generated.address(addends), 2.0 ** min(span_of_c.high, 1023)
-    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.planned, spans, span_of_c):
+    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.summed, spans, span_of_c):
         return None
     told: dict[str, Codes] = {}
     if plan.watched and isinstance(plan.way, ways.Generated):
@@ -249,10 +254,15 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         )
         given |= numbers | generated.addresses(told)
 
+    told_back = list[int]()
+
     def work(first: int, last: int) -> int:
-        return plan.job(first, last, given)
+        told_back.append(plan.job(first, last, given))
+        return 0
 
     threads.share_units(panels.tiles, work, plan.cost)
+    if max(told_back) >= generated.UNUSUAL:
+        return None
     if count == rows == columns == 1:
         rounded, seen = np.frombuffer(room, plan.coded, 1, skipped + of_sums), room[skipped + of_flags]
         raised = np.array([[[seen]]], np.uint8)

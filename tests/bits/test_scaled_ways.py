@@ -27,7 +27,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks import sums as scaled_sums
-from softfloat.engine import available, block_units, elementwise, products, scaled_segments, segments, unit_ways
+from softfloat.engine import available, block_units, elementwise, products, scaled_segments, segments, small, unit_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -486,7 +486,10 @@ def test_segments_of_units_in_one_loop(
             def call(a: Any = a, b: Any = b, c: Any = c) -> Any:
                 return bits.matmul(a, b, fmt, how, c)
 
-        one, quick, apart = both(call, monkeypatch, products, "_in_one")
+        with monkeypatch.context() as patch:
+            patch.setattr(small, "product", lambda *_: None)
+            one, quick, apart = both(call, monkeypatch, products, "_in_one")
+        same(quick, call())
         served.append((kind, one))
         same(quick, apart)
         with monkeypatch.context() as patch:
@@ -504,8 +507,11 @@ def test_segments_of_units_that_overflow_together(monkeypatch: pytest.MonkeyPatc
     how = chunked(32, tensor_core("H100", input=BF16), "float32")
     a, b = (np.full(shape, BF16.one_code + (59 << 7) + 0x7F, BF16.dtype) for shape in ((6, 1024), (1024, 16)))
     b[:, 3:] = BF16.one_code  # columns that are far from it
+    short = bits.matmul(a, b, BF16, how)
+    monkeypatch.setattr(small, "product", lambda *_: None)
     one, quick, apart = both(lambda: bits.matmul(a, b, BF16, how), monkeypatch, products, "_in_one")
     assert not one
+    same(quick, short)
     same(quick, apart)
     assert quick[0][0, 0] == 0x7F800000
     assert quick[1][0, 0] & Flags.OVERFLOW

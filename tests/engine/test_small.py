@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -11,7 +12,7 @@ from ways import both, served
 
 import softfloat
 from softfloat import Environment, Format, bits, engine
-from softfloat.accumulators import Accumulator, amp, exact, fma, mul_add, pairwise
+from softfloat.accumulators import Accumulator, amp, chunked, exact, fma, mul_add, pairwise, tensor_core
 
 HALF, BFLOAT, E4M3 = softfloat.float16, softfloat.bfloat16, softfloat.float8_e4m3fn
 CASES: list[tuple[Format, Accumulator, Format | None]] = [
@@ -308,3 +309,28 @@ def test_softarrays_take_streams_and_raise_flags_as_ever(kind: str, traps: tuple
     quick, long = both(tried, codes, traps)
     assert quick == long
     assert quick[0][1][-1] >= len(ON_ARRAYS)
+
+
+UNITS: list[tuple[Format, Accumulator]] = [
+    (E4M3, tensor_core("H100", input=E4M3)),
+    (E4M3, chunked(32, tensor_core("H100", input=E4M3), "float32")),
+    (HALF, chunked(48, tensor_core("H100", input=HALF), "float32")),
+    (BFLOAT, chunked(32, tensor_core("H100", input=BFLOAT), "float32")),
+]
+
+
+@needs_fast_loops
+@pytest.mark.parametrize(("fmt", "how"), UNITS, ids=str)
+def test_units_and_their_segments(fmt: Format, how: Accumulator) -> None:
+    """Segments whose sums the loop adds up; what is not finite, overflows or is too small for the loop goes the long way."""
+    rng = np.random.default_rng(8)
+    for shape, kind in itertools.product([(24, 150, 33), (9, 64, 16), (12, 20, 40)], KINDS):
+        (rows, length, columns), options = shape, {"flags": ("each", "any")[shape[0] % 2]}
+        a, b = drawn(rng, fmt, (rows, length), kind), drawn(rng, fmt, (length, columns), kind)
+        for output, addend in ((None, False), (None, True), (HALF, False)):
+            c = drawn(rng, how.partials, (rows, columns), "ordinary") if addend else None
+            assert_same(bits.matmul, a, b, fmt, how, c, out_format=output, **options)
+            if kind == "ordinary" and length % 16 == 0:
+                assert served(bits.matmul, a, b, fmt, how, c, out_format=output, **options)
+        stack = drawn(rng, fmt, (2, rows, length), kind), drawn(rng, fmt, (2, length, columns), kind)
+        assert_same(bits.matmul, *stack, fmt, how, **options)
