@@ -89,6 +89,7 @@ class Operand:
         """Which of some outputs have an operand that is not finite; and the operands of all of them, these replaced by 0."""
         reading, table = self.source.reading, self.source.table
         codes = self.source.codes[:, outputs.start - self.origin : outputs.stop - self.origin].T.copy()
+        finite: Any
         if reading in ("number", "table"):
             finite = np.isfinite(codes if reading == "number" else table[codes])
         else:
