@@ -84,7 +84,7 @@ def _operand_of(planned: Program, which: int, blocks: Blocks, way: unit_ways.Uni
     if source is None:
         return None
     known = _of_scales(blocks.scale, of_zeros, way.carrier)
-    scaling = generated.Scaling(scales, known, "each" if own else "share", blocks.block, scale_steps)
+    scaling = generated.BlockScales(scales, known, "each" if own else "share", blocks.block, scale_steps)
     sizes = 1, wide, -(-planned.length // way.group) * way.group
     lying, of_nothing = generated.Lying(0, *steps, 0, products, wide), of_zeros * of_zeros if own else of_zeros
     return _Operand(

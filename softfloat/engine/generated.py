@@ -106,7 +106,7 @@ def reader(reading: str, code: str, panels: str, planes: int, cells: int, scales
     return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, panels == "H", scales))
 
 
-class Scaling(NamedTuple):
+class BlockScales(NamedTuple):
     """Scales of codes: their own codes, of a byte; of each of these the value, and its power of two, as panels have them; whether numbers have
     powers of their own beside, or "share" their scale's; products and outputs of a block, and how far it is from one's scale to the next's."""
 
@@ -117,7 +117,7 @@ class Scaling(NamedTuple):
     steps: tuple[int, int]
 
 
-UNSCALED = Scaling(NOWHERE, NOWHERE, "", (0, 0), (0, 0))
+UNSCALED = BlockScales(NOWHERE, NOWHERE, "", (0, 0), (0, 0))
 
 
 class Source(NamedTuple):
@@ -128,7 +128,7 @@ class Source(NamedTuple):
     table: Codes
     tiny: float
     of_zeros: float
-    scaling: Scaling = UNSCALED
+    scaling: BlockScales = UNSCALED
 
     def loop(self, panels: Codes, lying: Lying, index: Codes = NOWHERE, spans: int = 0) -> tuple[Any, array[int]]:
         """What reads them to panels, whose axes end with (planes, panels, k, size), and what it takes; the spans go to that address."""

@@ -148,7 +148,7 @@ def test_numbers_times_scales(kind: Any, cells: int, powers: str) -> None:
             scales = random.integers(100, 200, (-(-length // block), -(-outputs // beside)), dtype=np.uint8)
             scales[0, 0], scales[-1, -1] = 7, 0 if far else 150
             lying, steps = (codes, (1, length)) if stands else (np.ascontiguousarray(codes.T), (outputs, 1))
-            scaling = generated.Scaling(scales, known, powers, (block, beside), (scales.shape[1], 1))
+            scaling = generated.BlockScales(scales, known, powers, (block, beside), (scales.shape[1], 1))
             source = generated.Source(reading, lying, table, 2.0**-3, 0.25, scaling)
             panels = np.full((2, -(-outputs // cells), room, cells), 7, kind)
             low, high, finite = source.read(panels, generated.Lying(0, *steps, 0, length, outputs))
