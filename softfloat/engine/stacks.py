@@ -260,9 +260,9 @@ def in_pieces(
         low_c = tiling.low_of(way, span)
         panels = Panels(a, b, before, values, raised_by, rows, columns, c is not None, greatest, low_c, segments)
         raised = summed(panels, part.start * rows * columns)
-        seen.append(raised)
         if raised & generated.UNUSUAL or way.leaves(raised_by[:, :rows, :columns]):
             return False
+        seen.append(raised)
         if how.fixed is not None:
             values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]
             rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
