@@ -20,7 +20,6 @@ from softfloat.engine.tiling import Extent
 from softfloat.engine.ways import Generated, Panels, Place, Random, Tally, Way
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import Overflow
 
 ROOM = 1 << 22
 """Bytes that products done at a time take, panels and sums: so many stay in the CPU's caches."""
@@ -163,12 +162,11 @@ _arenas = Pool(Arena)
 
 
 class Done(NamedTuple):
-    """Codes in the partials format, flags, products that go beyond what a way can do; all flags together, if that is known."""
+    """Codes in the partials format, flags, products that go beyond what a way can do."""
 
     codes: Codes
     flags: Codes
     left: list[Span]
-    seen: int | None
 
 
 def in_pieces(
@@ -207,7 +205,6 @@ def in_pieces(
     settled = c is None and isinstance(first, Operand) and tiling.always_fits(way, planned)
     left: list[Span] = []
     arenas: list[Arena] = []  # that no thread is busy with
-    seen: list[int] = []
 
     def summed(panels: Panels, number: int) -> int:
         padded = None if tally is None else tally.padded(panels.values.shape[1:], way.carrier)
@@ -262,7 +259,6 @@ def in_pieces(
         raised = summed(panels, part.start * rows * columns)
         if raised & generated.UNUSUAL or way.leaves(raised_by[:, :rows, :columns]):
             return False
-        seen.append(raised)
         if how.fixed is not None:
             values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]
             rounded = units.leaving(way, planned, values, raised_by, flags_of_c, place, random, tally)
@@ -301,8 +297,7 @@ def in_pieces(
         _arenas.give_back(arena)
     if sum(span.stop - span.start for span in left) == products:
         return None
-    known = straight and way.site.rule.overflow is not Overflow.NAN
-    return Done(codes, flags, sorted(left), reduce(or_, seen, 0) if known else None)
+    return Done(codes, flags, sorted(left))
 
 
 def _write(way: Way, planned: Program, values: Codes, raised: Codes, codes: Codes, flags: Codes, seen: int) -> None:
