@@ -15,7 +15,6 @@ from .accumulate import (
     settled_row,
 )
 from .jit import copy_row, fill_row
-from .rounding import target_of
 
 OUTPUTS = 64  # of a row, collected side by side
 
@@ -46,12 +45,13 @@ def collected():
 
 
 @jit.once
-def collected_drawn():
+def collected_drawn(restated):
     """loop(first, last, terms, magics, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream).
 
     The same of a grid of outputs, rounded stochastically: terms (terms, rows, columns) become codes and flags of the stage RUNNING,
-    which has done `step` roundings before. Unit u is OUTPUTS columns of a row.
+    which has done `step` roundings before. Unit u is OUTPUTS columns of a row. Rules that are not `restated` round as `kernels.projected` has it.
     """
+    draw, settle = (drawn_row, settled_row) if restated else (drawn_projected_row, settled_projected_row)
 
     def collected_drawn_loop(
         first, last, terms, magics, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream
@@ -60,7 +60,6 @@ def collected_drawn():
         term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
         sums, uniforms = np.empty(OUTPUTS), np.empty(OUTPUTS)
         found, raised, seen = np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64)
-        projected = target_of(ints, floats).projected
         per_row = (codes.shape[1] + OUTPUTS - 1) // OUTPUTS
         for unit in range(first, last):
             i, start = unit // per_row, unit % per_row * OUTPUTS
@@ -79,11 +78,8 @@ def collected_drawn():
             corner = index + i * row_stride + start * column_stride
             draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
             whole = room[0]
-            if projected:
-                if drawn_projected_row(running, whole, random, rounded_to, by_rounding, ints, floats):
-                    settled_projected_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
-            elif drawn_row(running, whole, random, rounded_to, by_rounding, ints, floats):
-                settled_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
+            if draw(running, whole, random, rounded_to, by_rounding, ints, floats):
+                settle(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
             for j in range(count):
                 codes[i, start + j] = rounded_to[j]
                 flags[i, start + j] = by_rounding[j] | happened[j]

@@ -148,7 +148,8 @@ def drawn(
     """The same of sums of terms, (terms, rows, columns), rounded stochastically."""
     site = planned.sites[dots().RUNNING]
     codes, flags = np.empty(terms.shape[1:], site.format.dtype), np.empty(terms.shape[1:], np.uint8)
-    begun, width, loop = planned.begun.get(dots().RUNNING, 0), paired().OUTPUTS, spared(paired().collected_drawn())
+    begun, width = planned.begun.get(dots().RUNNING, 0), paired().OUTPUTS
+    loop = spared(paired().collected_drawn(site.rule.restated))
 
     def work(start: int, stop: int) -> int:
         size = min((stop - start) * width, codes.size) * len(terms)
