@@ -107,7 +107,9 @@ def run(
     values, collected = np.empty(stacked.shape[1]), spared(paired().collected())
 
     def work(unit: int, stop: int) -> int:
-        collected.run((stop - unit) * len(stacked), stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
+        bins = np.empty((magics.size, paired().OUTPUTS))
+        outputs = slice(unit, stop)
+        collected.run((stop - unit) * len(stacked), stacked[:, outputs], magics, bins, values[outputs], *site.numbers)
         return 0
 
     threads.share(values.size, work)
@@ -153,9 +155,8 @@ def drawn(
 
     def work(start: int, stop: int) -> int:
         size = min((stop - start) * width, codes.size) * len(terms)
-        loop.run(
-            size, start, stop, terms, magics, codes, flags, *site.numbers, *place, begun, site.width, *random.words
-        )
+        room, numbers = np.empty((magics.size + 1, width)), (*site.numbers, *place, begun, site.width, *random.words)
+        loop.run(size, start, stop, terms, magics, room, codes, flags, *numbers)
         return 0
 
     threads.share_units(terms.shape[1] * -(-terms.shape[2] // width), work, DRAWN * width)
