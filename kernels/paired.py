@@ -14,20 +14,23 @@ from .accumulate import (
     settled_projected_row,
     settled_row,
 )
-from .jit import copy_row, fill_row
-from .rounding import target_of
+from .jit import copy_row, fill_row, scratch
 
 OUTPUTS = 64  # of a row, collected side by side
 
 
 @jit.once
 def collected():
-    """loop(terms, magics, values, ints, floats): exact sums of terms, (terms, outputs), as they are to be rounded."""
+    """loop(terms, magics, bins, values, ints, floats): exact sums of terms, (terms, outputs), as they are to be rounded.
 
-    def collected_loop(terms, magics, values, ints, floats):
-        bins = np.empty((magics.size, OUTPUTS))
-        term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
-        flags = np.zeros(OUTPUTS, np.int64)
+    There is room for OUTPUTS in `bins` for each of magics.
+    """
+
+    def collected_loop(terms, magics, bins, values, ints, floats):
+        term, errors, numbers = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64)
+        flags = scratch(OUTPUTS, np.int64)
+        fill_row(numbers, 1.0)
+        fill_row(flags, 0)
         for start in range(0, values.size, OUTPUTS):
             width = min(OUTPUTS, values.size - start)
             sums = bins[:, :width]
@@ -42,30 +45,32 @@ def collected():
             running = values[start : start + width]
             collect_row(running, sums, errors[:width], numbers[:width], flags[:width], ints, floats)
 
-    return jit.compiled(collected_loop)
+    return jit.compiled(collected_loop, _nrt=False)
 
 
 @jit.once
-def collected_drawn():
-    """loop(first, last, terms, magics, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream).
+def collected_drawn(restated):
+    """loop(first, last, terms, magics, work, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream).
 
     The same of a grid of outputs, rounded stochastically: terms (terms, rows, columns) become codes and flags of the stage RUNNING,
-    which has done `step` roundings before. Unit u is OUTPUTS columns of a row.
+    which has done `step` roundings before. Unit u is OUTPUTS columns of a row. Rules that are not `restated` round as `kernels.projected` has it.
+    There is room for OUTPUTS in `work`, once more than there are magics.
     """
+    draw, settle = (drawn_row, settled_row) if restated else (drawn_projected_row, settled_projected_row)
 
     def collected_drawn_loop(
-        first, last, terms, magics, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream
+        first, last, terms, magics, work, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream
     ):  # fmt: skip
-        work = np.empty((magics.size + 1, OUTPUTS))  # before the parts of a sum, what is rounded
-        term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
-        sums, uniforms = np.empty(OUTPUTS), np.empty(OUTPUTS)
-        found, raised, seen = np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64)
-        projected = target_of(ints, floats).projected
+        term, errors, numbers = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64)
+        sums, uniforms = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64)
+        found, raised, seen = scratch(OUTPUTS, np.int64), scratch(OUTPUTS, np.int64), scratch(OUTPUTS, np.int64)
+        fill_row(numbers, 1.0)
         per_row = (codes.shape[1] + OUTPUTS - 1) // OUTPUTS
         for unit in range(first, last):
             i, start = unit // per_row, unit % per_row * OUTPUTS
             count = min(OUTPUTS, codes.shape[1] - start)
-            room, running, happened = work[:, :count], sums[:count], seen[:count]
+            running, happened = sums[:count], seen[:count]
+            room = work[:, :count]  # before the parts of a sum, what is rounded
             bins, some = room[1:], term[:count]
             for b in range(magics.size):
                 fill_row(bins[b], 0.0)
@@ -79,13 +84,10 @@ def collected_drawn():
             corner = index + i * row_stride + start * column_stride
             draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
             whole = room[0]
-            if projected:
-                if drawn_projected_row(running, whole, random, rounded_to, by_rounding, ints, floats):
-                    settled_projected_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
-            elif drawn_row(running, whole, random, rounded_to, by_rounding, ints, floats):
-                settled_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
+            if draw(running, whole, random, rounded_to, by_rounding, ints, floats):
+                settle(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
             for j in range(count):
                 codes[i, start + j] = rounded_to[j]
                 flags[i, start + j] = by_rounding[j] | happened[j]
 
-    return jit.compiled(collected_drawn_loop)
+    return jit.compiled(collected_drawn_loop, _nrt=False)

@@ -3,7 +3,7 @@
 import hashlib
 import inspect
 import threading
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from types import FunctionType
 from typing import Any
 
@@ -105,16 +105,24 @@ def _reference(context, fields):
     return Reference(fields)(fields), codegen
 
 
+@cache
+def _arrays_of(kind):
+    """Of each field (type of numbers, axes) of an array, None of others."""
+    arrays = (field if isinstance(field, types.Array) else None for field in kind.dtype)
+    return [field and (numpy_support.as_dtype(field.dtype), field.ndim) for field in arrays]
+
+
 def referred(fields, kind):
     """A named tuple for `Reference`, as words of 64 bits, which compiled code is passed; they hold where its arrays are, not these."""
     if DISABLED:
         return fields
     words: list[int] = []
-    for value, field in zip(fields, kind.dtype, strict=True):
-        if isinstance(field, types.Array):
-            assert (value.dtype, value.ndim) == (numpy_support.as_dtype(field.dtype), field.ndim)
+    for value, array in zip(fields, _arrays_of(kind), strict=True):
+        if array:
+            assert (value.dtype, value.ndim) == array
             assert value.flags.c_contiguous
-            words += [0, 0, value.size, value.itemsize, value.ctypes.data, *value.shape, *value.strides]
+            place = value.__array_interface__["data"][0]
+            words += [0, 0, value.size, value.itemsize, place, *value.shape, *value.strides]
         else:
             words += value if isinstance(value, tuple) else [value]
     return np.array([int(word) % 2**64 for word in words], np.uint64)

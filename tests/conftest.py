@@ -63,13 +63,15 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     config.stash[LEFT_OUT] = len(others)
 
 
+@pytest.hookimpl(trylast=True)  # after Hypothesis's own
+def pytest_sessionstart() -> None:
+    """Hypothesis registers NumPy's generator, which it misses once that is frozen, by a search of all objects, of which there are few yet."""
+    hypothesis.find(hypothesis.strategies.none(), lambda _: True)
+
+
 def pytest_collection_finish() -> None:
     """What collecting made, PyTorch's modules and thousands of tests, stays; the garbage collector need not look at it each time."""
-    hypothesis.find(
-        hypothesis.strategies.none(), lambda _: True
-    )  # registers NumPy's generator, which it misses if frozen
     gc.enable()
-    gc.collect()
     gc.freeze()
     gc.set_threshold(*FEW_COLLECTIONS)
 

@@ -11,7 +11,10 @@ import re
 import sys
 import tempfile
 import warnings
+from functools import cache
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import matplotlib.image
 import numpy as np
@@ -19,13 +22,6 @@ import pytest
 
 from softfloat import display
 from softfloat.experiments import figures
-
-with warnings.catch_warnings():  # of what these import; what they do later stays an error
-    warnings.simplefilter("ignore", DeprecationWarning)
-    import nbformat
-    from jupyter_client import AsyncKernelManager
-    from jupyter_client.kernelspec import KernelSpecManager
-    from nbclient import NotebookClient
 
 ROOT = Path(__file__).parent.parent
 NOTEBOOKS = sorted((ROOT / "notebooks").glob("*.ipynb"))
@@ -396,11 +392,27 @@ def by_name(path: Path) -> str:
     return path.stem
 
 
-def prose(notebook: nbformat.NotebookNode) -> str:
+@cache
+def jupyter() -> SimpleNamespace:
+    """What reads and runs notebooks, which takes seconds to import."""
+    with warnings.catch_warnings():  # of what these import; what they do later stays an error
+        warnings.simplefilter("ignore", DeprecationWarning)
+        import nbclient
+        import nbformat
+        from jupyter_client import AsyncKernelManager, kernelspec
+    return SimpleNamespace(
+        AsyncKernelManager=AsyncKernelManager,
+        KernelSpecManager=kernelspec.KernelSpecManager,
+        NotebookClient=nbclient.NotebookClient,
+        nbformat=nbformat,
+    )
+
+
+def prose(notebook: Any) -> str:
     return " ".join(" ".join(cell.source for cell in notebook.cells if cell.cell_type == "markdown").split())
 
 
-def title(notebook: nbformat.NotebookNode) -> str:
+def title(notebook: Any) -> str:
     return re.fullmatch(r"# \d+\. (.+\?)", notebook.cells[0].source.splitlines()[0])[1]
 
 
@@ -428,16 +440,16 @@ def short_folder():
         yield Path(folder)
 
 
-def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> AsyncKernelManager:
+def kernel(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     """A kernel of this interpreter that reads no one's settings and listens to no network."""
     for name in ("IPYTHONDIR", "JUPYTER_CONFIG_DIR", "JUPYTER_DATA_DIR", "JUPYTER_RUNTIME_DIR"):
         monkeypatch.setenv(name, str(folder / name.lower()))
     monkeypatch.setenv("JUPYTER_PLATFORM_DIRS", "1")
-    specs = KernelSpecManager(kernel_dirs=[])  # what is left is the native kernel, of sys.executable
+    specs = jupyter().KernelSpecManager(kernel_dirs=[])  # what is left is the native kernel, of sys.executable
     options = {}
     if os.name == "posix":  # sockets in the file system: no two workers race for a port
         options = {"transport": "ipc", "ip": str(folder / "k")}
-    return AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, **options)
+    return jupyter().AsyncKernelManager(kernel_name="python3", kernel_spec_manager=specs, **options)
 
 
 def test_all_notebooks_are_there_and_listed_on_their_page():
@@ -446,14 +458,16 @@ def test_all_notebooks_are_there_and_listed_on_their_page():
     assert sorted(set(re.findall(r"\((\w+)\.ipynb\)", page))) == NAMES
     for path in NOTEBOOKS:
         line = next(line for line in page.splitlines() if f"({path.name})" in line)
-        assert title(nbformat.read(path, as_version=4)) in line, f"the title of {path.name} is not that on the page"
+        assert title(jupyter().nbformat.read(path, as_version=4)) in line, (
+            f"the title of {path.name} is not that on the page"
+        )
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
 def test_notebooks_are_stored_without_output(path):
     stored = json.loads(path.read_text(encoding="utf-8"))
-    notebook = nbformat.from_dict(stored)
-    nbformat.validate(notebook)
+    notebook = jupyter().nbformat.from_dict(stored)
+    jupyter().nbformat.validate(notebook)
     assert (stored["nbformat"], stored["nbformat_minor"]) == (4, 5)
     assert stored["metadata"] == METADATA, f"metadata other than {METADATA}: {STRIP}"
     ids = [cell["id"] for cell in stored["cells"]]
@@ -474,21 +488,21 @@ def test_notebooks_are_stored_without_output(path):
 
 @pytest.mark.parametrize("path", NOTEBOOKS[:9], ids=by_name)
 def test_notebooks_link_pages_that_there_are(path):
-    links = re.findall(r"\]\((\.\./docs/[^)#]+)\)", nbformat.read(path, as_version=4).cells[-1].source)
+    links = re.findall(r"\]\((\.\./docs/[^)#]+)\)", jupyter().nbformat.read(path, as_version=4).cells[-1].source)
     assert links
     assert [link for link in links if not (path.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
 def test_a_picture_is_the_first_that_is_shown(path):
-    cells = [cell.source for cell in nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
+    cells = [cell.source for cell in jupyter().nbformat.read(path, as_version=4).cells if cell.cell_type == "code"]
     first = next(source for source in cells if isinstance(ast.parse(source).body[-1], ast.Expr | ast.For))
     assert draws(first) or first == 'display.value_table("float4_e2m1fn")'
 
 
 @pytest.mark.parametrize("path", NOTEBOOKS, ids=by_name)
 def test_notebooks_say_what_is_asked_of_them(path):
-    text = prose(nbformat.read(path, as_version=4))
+    text = prose(jupyter().nbformat.read(path, as_version=4))
     assert [phrase for phrase in CLAIMS[path.stem] if phrase not in text] == []
 
 
@@ -524,7 +538,7 @@ def test_notebooks_that_train_call_what_there_is(path):
         pytest.skip(f"needs {' and '.join(missing)}")
     names: dict[str, object] = {}
     calls = 0
-    for cell in nbformat.read(path, as_version=4).cells:
+    for cell in jupyter().nbformat.read(path, as_version=4).cells:
         if cell.cell_type != "code":
             continue
         imports = [x for x in ast.parse(cell.source).body if isinstance(x, ast.Import | ast.ImportFrom)]
@@ -548,19 +562,19 @@ def test_notebooks_run_draw_and_are_true(names, short_folder, monkeypatch):
     if missing:
         pytest.skip(f"needs {' and '.join(missing)}")
     paths = {path.stem: path for path in NOTEBOOKS}
-    read = {name: list(nbformat.read(paths[name], as_version=4).cells) for name in names}
+    read = {name: list(jupyter().nbformat.read(paths[name], as_version=4).cells) for name in names}
     asked = {
-        name: nbformat.v4.new_code_cell(f"[bool(found) for found in ({', '.join(CLAIMS[name].values())})]")
+        name: jupyter().nbformat.v4.new_code_cell(f"[bool(found) for found in ({', '.join(CLAIMS[name].values())})]")
         for name in names
     }
-    notebook = nbformat.v4.new_notebook()
+    notebook = jupyter().nbformat.v4.new_notebook()
     for name in names:
-        strict = nbformat.v4.new_code_cell(STRICT)
-        notebook.cells += [nbformat.v4.new_code_cell("%reset -f"), strict, *read[name], asked[name]]
+        strict = jupyter().nbformat.v4.new_code_cell(STRICT)
+        notebook.cells += [jupyter().nbformat.v4.new_code_cell("%reset -f"), strict, *read[name], asked[name]]
     manager = kernel(short_folder, monkeypatch)
     place = short_folder / "of a reader"  # who has the package, a notebook and nothing of the checkout
     place.mkdir()
-    client = NotebookClient(
+    client = jupyter().NotebookClient(
         notebook, km=manager, timeout=HANG, startup_timeout=HANG, resources={"metadata": {"path": str(place)}}
     )
     client.execute(cleanup_kc=True)  # or the kernel, which is not the client's own, would go on
@@ -603,8 +617,10 @@ def test_that_loops_are_compiled_is_told_to_the_log_and_not_to_the_cell(short_fo
     """A live kernel with an empty cache: what a cell shows would be stored with it."""
     kept, log = short_folder / "compiled", short_folder / "log"
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(kept))
-    cell = nbformat.v4.new_code_cell(COMPILES)
-    client = NotebookClient(nbformat.v4.new_notebook(cells=[cell]), km=kernel(short_folder, monkeypatch), timeout=HANG)
+    cell = jupyter().nbformat.v4.new_code_cell(COMPILES)
+    client = jupyter().NotebookClient(
+        jupyter().nbformat.v4.new_notebook(cells=[cell]), km=kernel(short_folder, monkeypatch), timeout=HANG
+    )
     with log.open("wb") as file:
         client.execute(cleanup_kc=True, stderr=file)
     assert [(output.name, output.text) for output in cell.outputs] == [("stdout", "[2. 2. 2.]\n")]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
+from covering import covering
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -220,9 +222,32 @@ WHOLES: list[Any] = [
 ]
 
 
+KINDS = [(dtype, subnormals) for dtype in (np.float64, np.float32) for subnormals in (True, False)]
+
+
+def kept_as(numbers: engine.NumberSet, dtype: type) -> type:
+    """What float64 or float32 becomes: float32 where that has all numbers."""
+    return np.float32 if dtype == np.float32 and numbers.fits_single else np.float64
+
+
+def made_from(fmt: Any, mode: str, dtype: type, subnormals: bool) -> tuple[tuple[str, Any], ...]:
+    """What the loop of a kind is made from."""
+    numbers = number_set(fmt, subnormals)
+    kinds = {"floats": (dtype, kept_as(numbers, dtype)), "unsigned": not numbers.kind.signed_zero}
+    return *kinds.items(), ("gap", not subnormals), ("mode", mode)
+
+
+@cache
+def shown() -> set[tuple[tuple[str, Any], ...]]:
+    """Those loops that other tests here take, and as many as show each two properties that none of these has together."""
+    plain = [made_from("float16", mode, *kind) for kind in KINDS[:3] for mode in MODES]
+    loops = list(dict.fromkeys(made_from(fmt, mode, *kind) for kind in KINDS for fmt in WHOLES for mode in MODES))
+    return {*plain, *(loops[n] for n in covering([*map(dict, loops)], others=[*map(dict, plain)]))}
+
+
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("fmt", WHOLES, ids=str)
-def test_blocks_have_the_bits_of_each_number(fmt: Any, mode: str) -> None:
+def test_blocks_have_the_bits_of_each_number(fmt: Any, mode: str, request: pytest.FixtureRequest) -> None:
     random = np.random.default_rng(5)
     numbers = number_set(fmt)
     parts = [
@@ -242,8 +267,10 @@ def test_blocks_have_the_bits_of_each_number(fmt: Any, mode: str) -> None:
             edges = edges[np.argsort(np.abs(edges), kind="stable")]
             x = np.concatenate([*(part.astype(dtype) for part in parts), edges])
         for subnormals in (True, False):
+            if not (request.config.getoption("--exhaustive") or made_from(fmt, mode, dtype, subnormals) in shown()):
+                continue
             numbers = number_set(fmt, subnormals)
-            kept = np.float32 if dtype == np.float32 and numbers.fits_single else np.float64
+            kept = kept_as(numbers, dtype)
             for width in (52, 7) if mode == "stochastic" else (None,):
                 settings = Environment(rounding=mode, seed=6, sr_bits=width).settings
                 found, flags = each(x, numbers, settings, stream=9, dtype=np.dtype(kept))

@@ -9,6 +9,8 @@ from functools import cache
 
 import llvmlite
 import llvmlite.binding as llvm
+import numpy as np
+from llvmlite import ir
 from numba.core.registry import cpu_target
 
 from .. import compile_cache
@@ -16,6 +18,7 @@ from ..blocks import BLOCK, BLOCK_FIELDS, FLAG_BITS, Blocks, Elementwise
 from ..jit import SOURCE_DIGEST
 from ..linking import brief_passes
 from .in_order import InOrder
+from .language import LONG, WORD
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .noise import Filler, Noise
 from .orders import ORDERS
@@ -129,11 +132,29 @@ def loop_of(what):
         return _found(what)
 
 
+@cache
+def _spared(name):
+    """(a word, code that sets it to 1) for a function of `whole`, which takes seconds to compile, and which sums of few numbers hardly ever call."""
+    word, module = np.zeros(1, np.int64), ir.Module("spared")
+    function = ir.Function(module, ir.FunctionType(WORD, []), "loop")
+    builder = ir.IRBuilder(function.append_basic_block())
+    builder.store(ir.Constant(LONG, 1), builder.inttoptr(ir.Constant(LONG, word.ctypes.data), LONG.as_pointer()))
+    builder.ret(ir.Constant(WORD, 0))
+    return word, linked(compiled(module))
+
+
 def again_address(what):
-    """Where is what rounds a sum's stores or roundings with all random bits; 0 where nothing draws."""
+    """Where is what rounds a sum's stores or roundings with all random bits; 0 where nothing draws.
+
+    Before roundings have called it for the first time it is what tells that they did: a sum after which it is another has to be done once more.
+    """
     if not what.draws:
         return 0
-    return address("stores" if isinstance(what, UnitSum) else "wide" if what.stage.double else "rounding")
+    if isinstance(what, UnitSum):
+        return address("stores")
+    name = "wide" if what.stage.double else "rounding"
+    word, spared = _spared(name)
+    return address(name) if word[0] else spared.address
 
 
 def noise_address(what):

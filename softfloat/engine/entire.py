@@ -107,7 +107,9 @@ def run(
     values, collected = np.empty(stacked.shape[1]), spared(paired().collected())
 
     def work(unit: int, stop: int) -> int:
-        collected.run((stop - unit) * len(stacked), stacked[:, unit:stop], magics, values[unit:stop], *site.numbers)
+        bins = np.empty((magics.size, paired().OUTPUTS))
+        outputs = slice(unit, stop)
+        collected.run((stop - unit) * len(stacked), stacked[:, outputs], magics, bins, values[outputs], *site.numbers)
         return 0
 
     threads.share(values.size, work)
@@ -148,13 +150,13 @@ def drawn(
     """The same of sums of terms, (terms, rows, columns), rounded stochastically."""
     site = planned.sites[dots().RUNNING]
     codes, flags = np.empty(terms.shape[1:], site.format.dtype), np.empty(terms.shape[1:], np.uint8)
-    begun, width, loop = planned.begun.get(dots().RUNNING, 0), paired().OUTPUTS, spared(paired().collected_drawn())
+    begun, width = planned.begun.get(dots().RUNNING, 0), paired().OUTPUTS
+    loop = spared(paired().collected_drawn(site.rule.restated))
 
     def work(start: int, stop: int) -> int:
         size = min((stop - start) * width, codes.size) * len(terms)
-        loop.run(
-            size, start, stop, terms, magics, codes, flags, *site.numbers, *place, begun, site.width, *random.words
-        )
+        room, numbers = np.empty((magics.size + 1, width)), (*site.numbers, *place, begun, site.width, *random.words)
+        loop.run(size, start, stop, terms, magics, room, codes, flags, *numbers)
         return 0
 
     threads.share_units(terms.shape[1] * -(-terms.shape[2] // width), work, DRAWN * width)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import faster
 import numpy as np
 import pytest
+from softfloat.kernels.sums import target
 from tiling_cases import SERVED, STOCHASTIC, both_ways, counted_both_ways, encoded
 from unit_cases import drawn
 
@@ -122,3 +124,22 @@ def test_outputs_alone_that_hang_on_more_random_bits(how: Accumulator, monkeypat
     both_ways(monkeypatch, a, b, "float16", how, encoded(np.full(600, 1500.0)), function=bits.vecdot, **options)
     x = bits.encode(rng.standard_normal((8, 1 << 15)), "float32")[0]
     both_ways(monkeypatch, x, "float32", fma("float32"), 1, function=bits.cumsum, **options)
+
+
+@SERVED
+def test_the_first_rounding_that_hangs_on_more_random_bits(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing that decides it is compiled before it is there, and then the sum is done once more, from where it began."""
+    monkeypatch.setattr(lines, "PIECE", 1)
+    rng, name, how = np.random.default_rng(12), "float32", fma("float32")
+    a, b, c = (encoded(rng.standard_normal(shape), name) for shape in ((300, 1500), (1500, 33), (300, 33)))
+    calls: list[tuple[Any, tuple[Any, ...], dict[str, Any]]] = [
+        (bits.matmul, (a[:40], b, name, how, c[:40]), {}),
+        (bits.vecdot, (a, b[:, 0], name, how, c[:, 0]), {}),
+        (bits.vecdot, (a, b[:, 0], name, how, c[:, 0]), {"count": True}),
+        (bits.cumsum, (a, name, how, 1), {}),
+    ]
+    for function, arguments, options in calls:
+        target._spared.cache_clear()
+        faster.both_ways(monkeypatch, function, *arguments, **STOCHASTIC, **options)
+        word, _ = target._spared("rounding")
+        assert word[0] == 1

@@ -9,9 +9,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needed import needs
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("sklearn")
+needs("sklearn")
 
 from softfloat import Environment  # noqa: E402 -- after the skip
 from softfloat.examples import comparisons, data  # noqa: E402

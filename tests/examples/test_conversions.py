@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from needed import needs
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("sklearn")
+needs("sklearn")
 
 from softfloat.examples import conversions as module  # noqa: E402 -- after the skip
 from softfloat.examples.conversions import WAYS, Conversion, conversions, conversions_figure  # noqa: E402

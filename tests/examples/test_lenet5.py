@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needed import needs
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("sklearn")
+needs("sklearn")
 
 from programs import Run, untimed  # noqa: E402 -- after the skip
 

@@ -13,9 +13,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needed import needs
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("sklearn")
+needs("sklearn")
 
 from data_files import cifar10, fashion_mnist  # noqa: E402 -- after the skip
 from programs import SHORT, Run, untimed  # noqa: E402

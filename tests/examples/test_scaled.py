@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from needed import needs
 
 torch = pytest.importorskip("torch")
-pytest.importorskip("sklearn")
+needs("sklearn")
 
 from softfloat.accumulators import fma  # noqa: E402 -- after the skips
 from softfloat.examples import scaled  # noqa: E402

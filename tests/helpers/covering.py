@@ -19,21 +19,27 @@ PLACES = 8
 """Among how many of them cases that show pairs of properties are dealt out: there are more tests of the same cases."""
 
 
-def covering(cases: Sequence[Mapping[str, Hashable]], place: int | None = None) -> set[int]:
+def covering(
+    cases: Sequence[Mapping[str, Hashable]], place: int | None = None, others: Sequence[Mapping[str, Hashable]] = ()
+) -> set[int]:
     """The numbers of cases that show each value of each axis, and of more that show all pairs of two axes' values; or of these more every
-    eighth, from the `place`-th on. Tests of the same cases share the first, whose loops are compiled once."""
-    properties, pairs = _chosen(tuple(tuple(sorted(case.items(), key=repr)) for case in cases))
+    eighth, from the `place`-th on. Tests of the same cases share the first, whose loops are compiled once. What `others` show, none need show."""
+    properties, pairs = _chosen(*(tuple(tuple(sorted(x.items(), key=repr)) for x in some) for some in (cases, others)))
     return {*properties, *(pairs if place is None else pairs[place % PLACES :: PLACES])}
 
 
+Properties = tuple[tuple[str, Hashable], ...]
+
+
 @cache
-def _chosen(cases: tuple[tuple[tuple[str, Hashable], ...], ...]) -> tuple[list[int], list[int]]:
+def _chosen(cases: tuple[Properties, ...], others: tuple[Properties, ...]) -> tuple[list[int], list[int]]:
     """The numbers of cases that show each property, and of those that show the pairs of properties that these do not."""
     found: list[int] = []
     ends = []
     for size in (1, 2):
         showing = [set(itertools.combinations(case, size)) for case in cases]
-        left = set[Any]().union(*showing).difference(*(showing[n] for n in found))
+        shown = (set(itertools.combinations(case, size)) for case in others)
+        left = set[Any]().union(*showing).difference(*shown, *(showing[n] for n in found))
         while left:
             found.append(max(range(len(cases)), key=lambda n: (len(showing[n] & left), -n)))
             left -= showing[found[-1]]

@@ -6,13 +6,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from needed import needs
 
 onnx = pytest.importorskip("onnx")
-pytest.importorskip("sklearn")
+needs("sklearn")
 
 from onnx import TensorProto, helper, numpy_helper  # noqa: E402
 from saved_models import info, made, node, weight  # noqa: E402
-from sklearn.datasets import load_digits  # noqa: E402
 
 from softfloat import bits, environment  # noqa: E402
 from softfloat.accumulators import amp, fma  # noqa: E402
@@ -24,6 +24,8 @@ Net = tuple[Any, dict[str, np.ndarray[Any, Any]], np.ndarray[Any, Any], np.ndarr
 @pytest.fixture(scope="module")
 def net() -> Net:
     """A convolution with random kernels, and a linear classifier fitted to what it makes: (model, weights, images, labels)."""
+    from sklearn.datasets import load_digits
+
     digits = load_digits()
     images = (digits.images[:, None] / 16.0).astype(np.float32)
     rng = np.random.default_rng(0)
