@@ -172,6 +172,11 @@ def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
     return found
 
 
+def mirrored(x: Codes) -> Codes:
+    """A symmetric matrix, of what lies on the diagonal and below it."""
+    return np.where(np.tri(len(x), dtype=bool), x, x.T)
+
+
 def check_matrix(a: Any, name: str, argument: str = "a", square: bool = False) -> SoftArray:
     """A SoftArray of two axes."""
     if not isinstance(a, SoftArray):
