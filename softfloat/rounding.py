@@ -230,7 +230,7 @@ def number_set(fmt: Any, subnormals: bool | None = None, range: str = "format", 
     """
     check_choice("range", range, ("format", "carrier"))
     check_switch("subnormals", subnormals, optional=True)
-    if isinstance(fmt, (tuple, list)):
+    if isinstance(fmt, (tuple, list)) or is_integer(fmt):
         p, emin, emax = _exponents(fmt)
         own, gradual = None, subnormals is not False
     else:
@@ -250,9 +250,9 @@ def number_set(fmt: Any, subnormals: bool | None = None, range: str = "format", 
     return NumberSet(p, emin, emax, gradual, math.ldexp(2.0**p - 1, emax - p + 1), float16, None)
 
 
-def _exponents(fmt: tuple[Any, ...] | list[Any]) -> tuple[int, int, int]:
+def _exponents(fmt: Any) -> tuple[int, int, int]:
     """(p, emin, emax)."""
-    if len(fmt) not in (2, 3) or not all(is_integer(x) for x in fmt):
+    if is_integer(fmt) or len(fmt) not in (2, 3) or not all(is_integer(x) for x in fmt):
         raise TypeError(f"fmt must be a format, its name, (p, emax) or (p, emin, emax), integers, got {fmt!r}")
     p, emax = int(fmt[0]), int(fmt[-1])
     emin = int(fmt[1]) if len(fmt) == 3 else 1 - emax

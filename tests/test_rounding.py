@@ -488,6 +488,7 @@ def test_environments_rule() -> None:
         ({"fmt": (11, 5, 4)}, "emin no more than emax"),
         ({"fmt": (11.0, 15)}, r"\(p, emax\)"),
         ({"fmt": (1, 2, 3, 4)}, r"\(p, emin, emax\)"),
+        ({"fmt": 11}, r"\(p, emax\).*, got 11"),
         ({"rounding": "nearest"}, "nearest_even"),
         ({"rounding": "stochastic"}, "seed"),
         ({"range": "double"}, "'carrier'"),

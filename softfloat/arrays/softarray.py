@@ -265,7 +265,7 @@ class SoftArray(Held):
         wanted = np.dtype(np.float64 if dtype is None else dtype)
         asked = dtype is not None and wanted.kind != "O"
         if package in COMPUTING:
-            raise TypeError(f"{function} is not supported for SoftArray; {operators.ALTERNATIVES}")
+            raise operators.unsupported(function)
         if not asked and package not in DRAWING:
             raise TypeError(f"{function}: {UNASKED}" if function else UNASKED)
         if wanted.kind in "iu" and package not in DRAWING:
@@ -394,7 +394,7 @@ class SoftArray(Held):
         handler = UFUNCS.get(ufunc)
         if handler is None and not drawing(2):
             name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
-            raise TypeError(f"{name} is not supported for SoftArray; {operators.ALTERNATIVES}")
+            raise operators.unsupported(name)
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented

@@ -387,7 +387,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[SoftArray, SoftArray, int,
     rank = int(np.count_nonzero(s.values > _cutoff(s, x.shape, rcond)))
     if rank < size:
         raise np.linalg.LinAlgError(
-            f"numpy.linalg.lstsq of SoftArrays needs full rank {size}, got {rank}; accepted: numpy.linalg.pinv(a) @ b"
+            f"numpy.linalg.lstsq of SoftArrays needs full rank {size}, got {rank}, of singular values up to {s.values[0]}; "
+            "accepted: numpy.linalg.pinv(a) @ b, where they are finite"
         )
     residuals = wrapped(np.empty(0, fmt.dtype), fmt)
     if m >= n:
