@@ -583,7 +583,7 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True, dtype: 
             return wrapped(codes.copy() if copy else codes, fmt)
     if isinstance(x, (list, tuple)) and format_within(x) is not None:
         return wrapped(np.array(_stacked(x, fmt)), fmt)
-    return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
+    return wrapped(np.asarray(evaluated("array", bits.encode, x, fmt)), fmt)
 
 
 def format_within(x: Any) -> Format | None:
