@@ -54,13 +54,10 @@ class Lattice(NamedTuple):
     smallest: int  # the smallest number above zero
     largest: int
     flush_below: int  # operands below it are zeros
-    halved: int  # 1: parts are halves, or the number below
-    more_even: int  # what a part is more
-    more_odd: int  # and more still for odd significands
-    more_negative: int  # for negative numbers
-    on: int  # mask: parts are added
-    on_negative: int  # mask: it is the other way round for negative numbers
-    on_odd: int  # for odd significands
+    up_positive_even: int  # which part is added to even significands of positive numbers, as `part_of` takes it
+    up_positive_odd: int
+    up_negative_even: int
+    up_negative_odd: int
     tiny_positive: int  # a magnitude below it is tiny
     tiny_negative: int
     unbounded: int  # bits that are dropped just below the smallest normal number where exponents have no end
@@ -164,11 +161,9 @@ def finished(code, magnitude, found, tiny, lattice):
 
 
 @kernel
-def part_of(rest, odd, negative, lattice):
-    """What is added to a significand before its last bits, of which `rest` has all, are dropped; `odd` is 0 or 1, `negative` 0 or -1."""
-    more = lattice.more_even + (odd & lattice.more_odd) + (negative & lattice.more_negative)
-    part = ((rest >> lattice.halved) + more) & rest
-    return part & (lattice.on ^ (negative & lattice.on_negative) ^ (-odd & lattice.on_odd))
+def part_of(rest, up):
+    """What is added to a significand before its last bits, of which `rest` has all, are dropped: all of them shifted, and perhaps one more."""
+    return ((rest >> (up >> 1)) + (up & 1)) & rest
 
 
 @kernel
@@ -177,7 +172,10 @@ def selected(code, lattice):
     magnitude = magnitude_of(code, lattice)
     significand, s = scaled(magnitude, lattice)
     s = min(s, FARTHEST)
-    part = part_of((1 << s) - 1, (significand >> s) & 1, code >> 63, lattice)
+    odd = (significand >> s) & 1 != 0
+    positive = lattice.up_positive_odd if odd else lattice.up_positive_even
+    negative = lattice.up_negative_odd if odd else lattice.up_negative_even
+    part = part_of((1 << s) - 1, negative if code < 0 else positive)
     found = kept(magnitude, significand, (significand + part) >> s, s, lattice)
     tiny = magnitude < (lattice.tiny_negative if code < 0 else lattice.tiny_positive)
     return finished(code, magnitude, found, tiny, lattice)
@@ -275,24 +273,10 @@ def looking(single):
 
 
 @kernel
-def ties_away(x):
-    """The nearest integer, halves away from zero. The number below one half is added: with one half, that number itself would be 1."""
-    below = bits_float(float_bits(cut(0.5, x)) - 1, x)
-    return np.trunc(x + np.copysign(below, x))
-
-
-@kernel
 def ties_up(x):
     """The nearest integer, halves up; zeros keep their sign."""
     nearest = np.rint(x)
     return nearest + cut(1.0, x) if x - nearest == cut(0.5, x) else nearest
-
-
-@kernel
-def ties_down(x):
-    """The nearest integer, halves down."""
-    nearest = np.rint(x)
-    return nearest - cut(1.0, x) if nearest - x == cut(0.5, x) else nearest
 
 
 @kernel
@@ -318,18 +302,18 @@ def either(x, half_word):
 
 
 INTEGERS = {
-    Rounding.NEAREST_EVEN: (np.rint, False),
-    Rounding.NEAREST_AWAY: (ties_away, False),
-    Rounding.TOWARD_ZERO: (np.trunc, False),
-    Rounding.TOWARD_POSITIVE: (np.ceil, False),
-    Rounding.TOWARD_NEGATIVE: (np.floor, False),
-    Rounding.TO_ODD: (to_odd, False),
-    Rounding.NEAREST_ZERO: (ties_down, True),
-    Rounding.NEAREST_UP: (ties_up, False),
-    Rounding.STOCHASTIC: (carried, True),
-    Rounding.UP_OR_DOWN: (either, True),
+    Rounding.NEAREST_EVEN: (np.rint, 0),
+    Rounding.NEAREST_AWAY: (ties_up, 1),
+    Rounding.TOWARD_ZERO: (np.trunc, 0),
+    Rounding.TOWARD_POSITIVE: (np.ceil, 0),
+    Rounding.TOWARD_NEGATIVE: (np.floor, 0),
+    Rounding.TO_ODD: (to_odd, 0),
+    Rounding.NEAREST_ZERO: (ties_up, -1),
+    Rounding.NEAREST_UP: (ties_up, 0),
+    Rounding.STOCHASTIC: (carried, 1),
+    Rounding.UP_OR_DOWN: (either, 1),
 }
-"""What rounds to an integer in each mode, and whether it rounds |x|; else it keeps the sign, of zeros too."""
+"""What rounds to an integer in each mode, and whether it rounds x and keeps its sign, of zeros too, or |x| (1), or -|x|."""
 
 
 @cache
@@ -338,7 +322,7 @@ def stepping(single, narrow, unsigned, gap, mode):
 
     Modes that draw have 16 random bits for each number, and tell of what these leave open.
     """
-    (integer, magnitudes), draws, halves = INTEGERS[mode], mode.draws, mode is Rounding.TO_ODD
+    (integer, side), draws, halves = INTEGERS[mode], mode.draws, mode is Rounding.TO_ODD
     sided = mode in (Rounding.TOWARD_POSITIVE, Rounding.TOWARD_NEGATIVE, Rounding.NEAREST_UP)
     short = narrow and not draws
     number = itself if not single else single_number if short else widened
@@ -364,7 +348,8 @@ def stepping(single, narrow, unsigned, gap, mode):
             power = bits_float(code & infinite, like)
             power = power if (power >= normal if gap else power > normal) else below
             inverse = bits_float(ones - float_bits(power), like)
-            exact = bits_float(magnitude if magnitudes else code, like) * inverse * steps
+            given = magnitude if side > 0 else code | ~mask if side else code
+            exact = bits_float(given, like) * inverse * steps
             tiny = magnitude < (negative if sided and code < 0 else positive)
             if draws:
                 whole, hangs = integer(exact, half_words[i])
@@ -372,7 +357,7 @@ def stepping(single, narrow, unsigned, gap, mode):
             else:
                 whole = integer(exact)
             found = whole * (power * step)
-            if magnitudes:
+            if side:
                 found = np.copysign(found, bits_float(code, like))
             if unsigned:
                 found += like
@@ -390,6 +375,28 @@ def stepping(single, narrow, unsigned, gap, mode):
 
 
 @cache
+def plain_way(single, narrow, each):
+    """A part of loops that rounds any numbers by a mode that draws nothing, and tells flags OR-ed together, or of `each`."""
+    load, store = accesses(single, narrow)
+
+    @row
+    def plain_row(x, out, flags, lattice):
+        stand_alone()
+        known = Lattice(*fixed_tuple(lattice, COUNT))
+        seen = 0
+        for i in range(x.size):
+            result, raised = selected(load(x[i]), known)
+            out[i] = store(result)
+            if each:
+                flags[i] = raised
+            else:
+                seen |= raised
+        return seen
+
+    return jit.referable(plain_row, single, narrow, each)
+
+
+@cache
 def rounding_values(single, narrow, unsigned, gap, mode, each):
     """loop(x, out, flags, lattice) -> flags OR-ed together; 0 where `each`: `flags` gets those of each number, and one mode serves all.
 
@@ -399,6 +406,7 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
     """
     load, store = accesses(single, narrow)
     step_row, any_outside, draws = stepping(single, narrow, unsigned, gap, mode), looking(single), mode.draws
+    plain_row = plain_way(single, narrow, each)
     block, jam, endless = (
         BLOCK if draws else TOGETHER,
         mode == Rounding.UP_OR_DOWN,
@@ -422,18 +430,18 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
             stepped = counted and (known.least == 0 or not any_outside(operands, known.least, endless))
             found = step_row(operands, results, half_words, lattice) if stepped else BEYOND
             seen |= found & ~(BEYOND | HANGING)
-            for low in range(0, operands.size if found >= BEYOND else 0, TILE):
-                some = operands[low : low + TILE]
+            part = TILE if stepped else block
+            for low in range(0, operands.size if found >= BEYOND else 0, part):
+                some = operands[low : low + part]
                 hanging = 0
                 for i in range(some.size if draws and found & BEYOND == 0 else 0):
                     hanging |= 1 if left_open(load(some[i]), np.int64(half_words[low + i]), known) else 0
-                settled = (found & BEYOND == 0) & (hanging == 0) if draws else not any_outside(some, 0, top)
-                if stepped and settled:
+                within = (found & BEYOND == 0) & (hanging == 0) if draws else stepped and not any_outside(some, 0, top)
+                if stepped and within:
                     continue  # they may be rounded already, where `out` is x
-                for i in range(low, low + some.size):
-                    code = load(operands[i])
-                    if draws:
-                        random, size = np.int64(half_words[i]), DRAWN
+                if draws:
+                    for i in range(low, low + some.size):
+                        code, random, size = load(operands[i]), np.int64(half_words[i]), DRAWN
                         if left_open(code, random, known):
                             place = np.uint64(start + first + i)
                             random = np.int64(given[i] if given.size else bits_at(place, key, stream, width))
@@ -441,13 +449,13 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
                         elif stepped and code & MAGNITUDE <= known.top:
                             continue
                         result, raised = drawn(code, random, size, known)
-                    else:
-                        result, raised = selected(code, known)
-                    results[i] = store(result)
-                    if each:
-                        flags[first + i] = raised
-                    else:
-                        seen |= raised
+                        results[i] = store(result)
+                        if each:
+                            flags[first + i] = raised
+                        else:
+                            seen |= raised
+                else:
+                    seen |= plain_row(some, results[low : low + part], flags[first + low : first + low + part], lattice)
         return seen
 
     jit.referable(rounded_row, single, narrow, unsigned, gap, mode, each)

@@ -103,7 +103,8 @@ def check_kind(name: str, value: Any, kind: type | tuple[type, ...], optional: b
     if not isinstance(value, kind) and not (optional and value is None):
         kinds = kind if isinstance(kind, tuple) else (kind,)
         accepted = " or ".join(x.__name__ for x in kinds) + (" or None" if optional else "")
-        raise TypeError(f"{name} must be {accepted}, got {value!r}")
+        got = f"an {type(value).__name__}" if isinstance(value, np.ndarray) else repr(value)
+        raise TypeError(f"{name} must be {accepted}, got {got}")
 
 
 @lru_cache(maxsize=1024)

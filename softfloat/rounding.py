@@ -116,13 +116,17 @@ def round(
             way = _settled(fmt, rounding, subnormals, range, saturate, seed, env.settings, array.dtype, given)
         except TypeError:  # of no kind that is kept, or refused: then again, saying why
             way = None
-        if way is not None and env.position is None and array.flags.c_contiguous and _serves(out, array, way[1]):
+        turned = way is not None and not way[2] and not array.flags.c_contiguous  # nothing depends on places
+        lines, target = (array.T, getattr(out, "T", out)) if turned else (array, out)
+        if way is not None and env.position is None and lines.flags.c_contiguous and _serves(target, lines, way[1]):
             stream = engine.check_stream(options["stream"]) if "stream" in options else None if seed is None else 0
-            made = np.empty(array.shape, way[1]) if out is None else out
+            made = np.empty(lines.shape, way[1]) if out is None else target
             taken = env.streams.take()
-            env.status.add(way[0](flat(array), made.reshape(-1), taken if stream is None else stream))
-            if out is not None or isinstance(x, np.ndarray):
-                return made
+            env.status.add(way[0](flat(lines), made.reshape(-1), taken if stream is None else stream))
+            if out is not None:
+                return out
+            if isinstance(x, np.ndarray):
+                return made.T if turned else made
             return float(made) if scalar else made[()]
     single = array.dtype == np.float32
     numbers = number_set(fmt, subnormals, range, single)
@@ -182,8 +186,8 @@ def _settled(
     around: Settings,
     dtype: Any,
     options: tuple[tuple[str, Any, type], ...],
-) -> tuple[Any, Any] | None:
-    """What rounds few numbers of a dtype, and the dtype of results; None where the long way is to be gone."""
+) -> tuple[Any, Any, bool] | None:
+    """What rounds numbers of a dtype, the dtype of results, and whether it draws; None where the long way is to be gone."""
     single = dtype == np.float32
     if not single and dtype != np.float64:
         return None
@@ -191,7 +195,8 @@ def _settled(
     given = {name: value for name, value, _ in options}
     settings = _settings(numbers, rounding, saturate, seed, around, single, given)
     ready = ready_values(numbers, settings, single)
-    return None if ready is None else (ready, np.dtype(np.float32 if single and numbers.fits_single else np.float64))
+    dtype = np.dtype(np.float32 if single and numbers.fits_single else np.float64)
+    return None if ready is None else (ready, dtype, settings.rounding.draws)
 
 
 def _settings(
@@ -230,7 +235,7 @@ def number_set(fmt: Any, subnormals: bool | None = None, range: str = "format", 
     """
     check_choice("range", range, ("format", "carrier"))
     check_switch("subnormals", subnormals, optional=True)
-    if isinstance(fmt, (tuple, list)):
+    if isinstance(fmt, (tuple, list)) or is_integer(fmt):
         p, emin, emax = _exponents(fmt)
         own, gradual = None, subnormals is not False
     else:
@@ -250,9 +255,9 @@ def number_set(fmt: Any, subnormals: bool | None = None, range: str = "format", 
     return NumberSet(p, emin, emax, gradual, math.ldexp(2.0**p - 1, emax - p + 1), float16, None)
 
 
-def _exponents(fmt: tuple[Any, ...] | list[Any]) -> tuple[int, int, int]:
+def _exponents(fmt: Any) -> tuple[int, int, int]:
     """(p, emin, emax)."""
-    if len(fmt) not in (2, 3) or not all(is_integer(x) for x in fmt):
+    if is_integer(fmt) or len(fmt) not in (2, 3) or not all(is_integer(x) for x in fmt):
         raise TypeError(f"fmt must be a format, its name, (p, emax) or (p, emin, emax), integers, got {fmt!r}")
     p, emax = int(fmt[0]), int(fmt[-1])
     emin = int(fmt[1]) if len(fmt) == 3 else 1 - emax

@@ -367,6 +367,27 @@ def test_settled_calls_have_the_bits_and_flags_of_others(mode: str) -> None:
     assert settled.status.flags == other.status.flags
 
 
+@pytest.mark.parametrize("mode", MODES)
+def test_arrays_by_columns(mode: str) -> None:
+    """Bits are those of the same numbers by rows, drawn ones too, and results lie in memory as the numbers do where nothing is drawn."""
+    x = np.random.default_rng(5).standard_normal((40, 30)) * 1e4
+    x[0, :3] = 0.0, math.inf, 2.0**-24
+    for columns in (np.asfortranarray(x), np.asfortranarray(x.astype(np.float32))):
+        rows, out = np.ascontiguousarray(columns), np.empty_like(columns)
+        with softfloat.environment(rounding=mode, seed=2) as env:
+            wanted = softfloat.round(rows, "float16", stream=7)
+        with softfloat.environment(rounding=mode, seed=2) as again:
+            found = softfloat.round(columns, "float16", stream=7)
+            assert softfloat.round(columns, "float16", stream=7, out=out) is out
+            with_rows = softfloat.round(columns, "float16", stream=7, out=np.empty_like(rows))
+        for other in (found, out, with_rows):
+            assert np.array_equal(
+                wanted.view(f"u{wanted.itemsize}"), np.ascontiguousarray(other).view(f"u{wanted.itemsize}")
+            )
+        assert env.status.flags == again.status.flags
+        assert found.flags.f_contiguous is (mode not in DRAWN)
+
+
 def test_streams_go_on_unless_a_seed_is_named() -> None:
     x = np.full(64, 0.1)
     with softfloat.environment(rounding="stochastic", seed=1):
@@ -515,6 +536,7 @@ def test_environments_rule() -> None:
         ({"fmt": (11, 5, 4)}, "emin no more than emax"),
         ({"fmt": (11.0, 15)}, r"\(p, emax\)"),
         ({"fmt": (1, 2, 3, 4)}, r"\(p, emin, emax\)"),
+        ({"fmt": 11}, r"\(p, emax\).*, got 11"),
         ({"rounding": "nearest"}, "nearest_even"),
         ({"rounding": "stochastic"}, "seed"),
         ({"range": "double"}, "'carrier'"),

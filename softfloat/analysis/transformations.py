@@ -101,40 +101,27 @@ def _with_errors(
     function: Any, x: Codes, y: Codes, fmt: Format, *, environment: Environment, flags: str, **options: Any
 ) -> tuple[Codes, Any]:
     """Codes of results and of their errors, and flags, as `evaluate_as` asks for them."""
-    even = environment.settings.replace(
-        rounding=Rounding.NEAREST_EVEN, overflow=Overflow.INFINITY, daz=False, ftz=False, projection="ieee"
+    own = environment.settings.replace(
+        rounding=Rounding.NEAREST_ZERO, overflow=Overflow.INFINITY, daz=False, ftz=False, projection="ieee"
     )
-    first, raised = function(x, y, fmt, environment=even, flags="each", **options)
-    a, b = (np.asarray(bits.decode(z, fmt)) for z in (x, y))
-    with np.errstate(all="ignore"):
-        if function is bits.mul:
-            high, low = a * b, np.zeros(a.shape)  # 48 bits
-        else:
-            b = -b if function is bits.sub else b
-            high = a + b  # and what float64 loses of it, by two_sum
-            low = (a - (high - (high - a))) + (b - (high - a))
-    first, rest = _ties_to_zero(np.asarray(first), high, low, fmt)
-    finite = bits.isfinite(first, fmt)
-    second, small = bits.encode(np.where(finite, rest, 0.0), fmt, environment=even, flags="each")
-    second, _ = _ties_to_zero(np.asarray(second), rest, np.zeros(rest.shape), fmt)
-    second = np.where(rest == 0, bits.copysign(second, first, fmt), second) if fmt.signed_zero else second
+
+    def done(operation: Any, *operands: Any) -> Any:
+        return operation(*operands, fmt, environment=own, flags="each", **options)
+
+    main, raised = done(function, x, y)
+    if function is bits.mul:
+        rest, small = done(bits.fma, x, y, bits.negative(main, fmt))
+    else:  # as `two_sum` has it, of x and -y
+        other = y if function is bits.add else bits.negative(y, fmt)
+        part = done(bits.sub, main, x)[0]
+        lost = done(bits.sub, x, done(bits.sub, main, part)[0])[0]
+        rest, small = done(bits.add, lost, done(bits.sub, other, part)[0])
+    finite = bits.isfinite(main, fmt)
+    if fmt.signed_zero:
+        rest = np.where(bits.iszero(rest, fmt) & (small == 0), bits.copysign(rest, main, fmt), rest)
     raised = np.where(finite, (raised & ~np.uint8(ROUNDED)) | small, raised)
-    return np.stack([first, np.where(finite, second, first)]), raised if flags == "each" else np.bitwise_or.reduce(
-        raised, axis=None
-    )
+    found = np.stack([main, np.where(finite, rest, main)])
+    return found, raised if flags == "each" else np.bitwise_or.reduce(raised, axis=None)
 
 
 SUM, DIFFERENCE, PRODUCT = (partial(_with_errors, function) for function in (bits.add, bits.sub, bits.mul))
-
-
-def _ties_to_zero(codes: Codes, high: Any, low: Any, fmt: Format) -> tuple[Codes, Any]:
-    """Codes of high + low to nearest, ties toward zero, from those with ties to even; and what is left of high + low."""
-    values = np.asarray(bits.decode(codes, fmt))
-    toward_zero = np.where(values > 0, bits.next_down(codes, fmt)[0], bits.next_up(codes, fmt)[0])
-    beside = np.asarray(bits.decode(toward_zero, fmt))
-    with np.errstate(all="ignore"):
-        beyond = 2.0 ** (np.floor(np.log2(fmt.max)) + 1)  # where infinity stands among numbers
-        values = np.where(np.isinf(values) & np.isfinite(high), np.copysign(beyond, values), values)
-        rest = (high - values) + low
-        tie = (values != 0) & (values - beside == -2 * rest)
-        return np.where(tie, toward_zero, codes).astype(fmt.dtype), np.where(tie, -rest, rest)

@@ -17,10 +17,16 @@ from softfloat.engine.calls import SMALL
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.environments import WATCHES, current_environment
 
-__all__ = ["ALTERNATIVES", "STEPS", "SUMMED", "run_drawn", "straight", "straight_unary"]
+__all__ = ["STEPS", "SUMMED", "run_drawn", "straight", "straight_unary", "unsupported"]
 
 SHORT = 1 << 10  # elements up to which a number spread over a shape is kept
-ALTERNATIVES = "accepted: its .values (float64), .codes (integers), or .view(dtype)"
+TWINS = {
+    **dict.fromkeys(("lu", "lu_factor", "lu_solve"), "softfloat.linalg.lu"),
+    **{name: f"softfloat.linalg.{name}" for name in ("solve_triangular", "ldl", "cg", "gmres")},
+    "eig": "numpy.linalg.eigh, of symmetric matrices",
+    "eigvals": "numpy.linalg.eigvalsh, of symmetric matrices",
+}
+"""Functions of linear algebra, of NumPy and SciPy -> what serves."""
 
 
 @lru_cache(maxsize=1024)
@@ -171,13 +177,22 @@ def as_drawn(x: Any) -> Any:
     return bits.decode(x._codes, x._format) if isinstance(x, Held) else x
 
 
+def unsupported(name: str) -> TypeError:
+    """What says that a function of a library takes no SoftArrays, and what serves."""
+    module, _, own = name.rpartition(".")
+    twin = TWINS.get(own) or (f"numpy.linalg.{own}" if getattr(np.linalg, own, None) in FUNCTIONS else "")
+    first = f"{twin}, " if twin and module.endswith("linalg") else ""
+    values = "its .values (float64), .codes (integers), or .view(dtype)"
+    return TypeError(f"{name} is not supported for SoftArray; accepted: {first}{values}")
+
+
 def of_numpy(function: Callable[..., Any], arguments: Any, keywords: dict[str, Any]) -> Any:
     """What stands in for one of NumPy's functions, called; TypeError names one that nothing stands in for."""
     if drawing():
         return function(*as_drawn(arguments), **as_drawn(keywords))
     handler, name = FUNCTIONS.get(function), f"{getattr(function, '__module__', None) or 'numpy'}.{function.__name__}"
     if handler is None:
-        raise TypeError(f"{name} is not supported for SoftArray; {ALTERNATIVES}")
+        raise unsupported(name)
     engine.refuse_mask((*arguments, *keywords.values()), f"what {name} takes")
     return handler(*arguments, **keywords)
 

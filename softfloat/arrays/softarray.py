@@ -265,7 +265,7 @@ class SoftArray(Held):
         wanted = np.dtype(np.float64 if dtype is None else dtype)
         asked = dtype is not None and wanted.kind != "O"
         if package in COMPUTING:
-            raise TypeError(f"{function} is not supported for SoftArray; {operators.ALTERNATIVES}")
+            raise operators.unsupported(function)
         if not asked and package not in DRAWING:
             raise TypeError(f"{function}: {UNASKED}" if function else UNASKED)
         if wanted.kind in "iu" and package not in DRAWING:
@@ -394,7 +394,7 @@ class SoftArray(Held):
         handler = UFUNCS.get(ufunc)
         if handler is None and not drawing(2):
             name = f"numpy.{ufunc.__name__}" if getattr(np, ufunc.__name__, None) is ufunc else ufunc.__name__
-            raise TypeError(f"{name} is not supported for SoftArray; {operators.ALTERNATIVES}")
+            raise operators.unsupported(name)
         for x in inputs:
             if not is_operand(x) and not isinstance(x, (type(None), str, slice)) and hasattr(x, "__array_ufunc__"):
                 return NotImplemented
@@ -583,7 +583,7 @@ def array(x: Any, fmt: Format | str | None = None, *, copy: bool = True, dtype: 
             return wrapped(codes.copy() if copy else codes, fmt)
     if isinstance(x, (list, tuple)) and format_within(x) is not None:
         return wrapped(np.array(_stacked(x, fmt)), fmt)
-    return wrapped(np.array(evaluated("array", bits.encode, x, fmt)), fmt)
+    return wrapped(np.asarray(evaluated("array", bits.encode, x, fmt)), fmt)
 
 
 def format_within(x: Any) -> Format | None:

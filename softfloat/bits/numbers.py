@@ -88,7 +88,7 @@ def decode(codes: Any, fmt: Format | str) -> Any:
 
         return elementwise.decoded(codes, fmt)
     array = check_codes(codes, fmt, "codes")
-    return engine.decoded(array, fmt)[()]
+    return engine.decoded(array.T, fmt).T if engine.by_columns([array]) else engine.decoded(array, fmt)[()]
 
 
 def convert(codes: Any, src: Format | str, dst: Format | str, **options: Unpack[Options]) -> Result:

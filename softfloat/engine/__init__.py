@@ -6,6 +6,7 @@ Numba is imported with the first loop, not with this package.
 from softfloat.engine.arguments import (
     Codes,
     broadcast,
+    by_columns,
     check_codes,
     flattened,
     from_keys,
@@ -98,6 +99,7 @@ __all__ = [
     "available",
     "bits_at",
     "broadcast",
+    "by_columns",
     "check_block",
     "check_boolean",
     "check_codes",

@@ -171,6 +171,12 @@ def broadcast(arrays: Sequence[Codes], names: Sequence[str]) -> tuple[list[Codes
     return [flattened(x) for x in arrays], shape
 
 
+def by_columns(arrays: Sequence[Codes]) -> bool:
+    """Whether arrays lie in memory by columns: of one shape, all of them that have axes."""
+    spread = [x for x in arrays if x.ndim]
+    return all(x.flags.fnc for x in spread) and len({x.shape for x in spread}) == 1
+
+
 def flattened(x: Codes) -> Codes:
     """A flat contiguous view (or copy) that nobody can write: one kind of operand, so that Numba compiles one loop for all."""
     flat = np.ascontiguousarray(x).reshape(-1).view()

@@ -10,6 +10,7 @@ import numpy as np
 
 from softfloat.checks import check_seed, nearest
 from softfloat.engine import elementwise
+from softfloat.engine.arguments import by_columns
 from softfloat.environments import CALL_OPTIONS, Environment, InfiniteInput, Overflow, Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -207,10 +208,12 @@ class Call:
         work: Callable[[elementwise.Job], elementwise.Work] | None = None,
         narrowed: bool = False,
     ) -> tuple[Any, Any]:
-        """An elementwise operation of the compiled floor."""
-        return elementwise.run(
+        """An elementwise operation of the compiled floor; arrays by columns are computed as they lie, where no place counts."""
+        placed = self.out is not None or self.position is not None or self.settings.rounding.draws
+        turned = not placed and by_columns(operands)
+        codes, flags = elementwise.run(
             operation,
-            operands,
+            [x.T for x in operands] if turned else operands,
             names,
             source,
             fmt,
@@ -224,3 +227,6 @@ class Call:
             work=work,
             narrowed=narrowed,
         )
+        if turned:
+            return codes.T, flags if self.flags == "any" else flags.T
+        return codes, flags

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -53,19 +52,6 @@ class NumberSet:
 CARRIER_P = 24
 SIGNED, HIDDEN_BIT = -1 << 63, 52
 
-PARTS: dict[Rounding, dict[str, int]] = {
-    Rounding.NEAREST_EVEN: {"halved": 1, "more_odd": 1, "on": -1},
-    Rounding.NEAREST_AWAY: {"halved": 1, "more_even": 1, "on": -1},
-    Rounding.TOWARD_ZERO: {},
-    Rounding.TOWARD_POSITIVE: {"on": -1, "on_negative": -1},
-    Rounding.TOWARD_NEGATIVE: {"on_negative": -1},
-    Rounding.TO_ODD: {"on": -1, "on_odd": -1},
-    Rounding.STOCHASTIC: {},
-    Rounding.NEAREST_ZERO: {"halved": 1, "on": -1},
-    Rounding.NEAREST_UP: {"halved": 1, "more_even": 1, "more_negative": -1, "on": -1},
-    Rounding.UP_OR_DOWN: {},
-}
-"""What `kernels.values` adds to significands in each mode; what is not named is 0."""
 BEYOND = "overflow_positive", "overflow_negative", "infinity_positive", "infinity_negative"
 """What becomes of numbers beyond the largest, and of infinities."""
 
@@ -82,7 +68,13 @@ def _single_bits(code: int) -> int:
     return min(-(-(code - (896 << HIDDEN_BIT)) >> 29), 0xFF << 23)
 
 
-def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple[int, int]) -> dict[str, int]:
+def _part(threshold: float) -> int:
+    """What takes significands up from a threshold on, as `kernels.values.part_of` has it: bits to shift by, and a last bit that is added."""
+    shift = 0 if threshold < 0.5 else 1 if threshold < 1.0 else 63
+    return 2 * shift + (threshold == 0.5)
+
+
+def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: list[int]) -> dict[str, int]:
     """What the loops know of steps; `least` and `tiny` are bits of float64."""
     narrow = single and numbers.fits_single and not rule.rounding.draws
     kind, codes, least_exponent = (np.float32, np.int32, -126) if narrow else (np.float64, np.int64, -1022)
@@ -108,8 +100,8 @@ def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: tuple
 def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
     """What the loops know; `single`: operands are float32."""
     target, kind = spec.target(numbers.kind.spec, rule, CARRIER64), numbers.kind
-    names = "halved", "more_even", "more_odd", "more_negative", "on", "on_negative", "on_odd"
-    part = SimpleNamespace(**dict.fromkeys(names, 0) | PARTS[rule.rounding])
+    sides = (spec.thresholds(rule.rounding, negative, CARRIER64) for negative in (False, True))
+    ups = [[_part(threshold) for threshold in side] for side in sides]
     dropped, lowest = 53 - numbers.p, numbers.emin + CARRIER64.bias
     smallest_normal, largest = lowest << HIDDEN_BIT, _bits(numbers.largest)
     unbounded = dropped if lowest > 1 else max(dropped - 1, 0)
@@ -118,17 +110,18 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
         found = float(decoded(np.array([code], kind.dtype), kind)[0])
         return _bits(math.copysign(numbers.largest, found) if abs(found) == kind.max else found)
 
-    def tiny(negative: int) -> int:
-        rest = 0 if rule.tininess is Tininess.BEFORE else (1 << unbounded) - 1
-        return smallest_normal - int(values().part_of(rest, 1, negative, part))
-
     flush_below = 0 if not rule.daz else _bits(2.0**-126 if single else 2.0**-1022)
     least = max(flush_below, smallest_normal if rule.ftz else 0)
     sure = smallest_normal - (1 << unbounded)
-    steps = _steps(numbers, rule, single, least, (sure, sure) if rule.rounding.draws else (tiny(0), tiny(-1)))
+    rest = 0 if rule.tininess is Tininess.BEFORE else (1 << unbounded) - 1
+    tiny = [smallest_normal - int(values().part_of(rest, odd)) for _, odd in ups]
+    steps = _steps(numbers, rule, single, least, [sure, sure] if rule.rounding.draws else tiny)
     return np.array(
         values().Lattice(
-            **vars(part),
+            up_positive_even=ups[0][0],
+            up_positive_odd=ups[0][1],
+            up_negative_even=ups[1][0],
+            up_negative_odd=ups[1][1],
             dropped=dropped,
             gap=0 if numbers.subnormals else HIDDEN_BIT - dropped,
             lowest=lowest,
@@ -136,8 +129,8 @@ def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
             smallest=_bits(math.ldexp(1.0, numbers.emin - (numbers.p - 1 if numbers.subnormals else 0))),
             largest=largest,
             flush_below=flush_below,
-            tiny_positive=tiny(0),
-            tiny_negative=tiny(-1),
+            tiny_positive=tiny[0],
+            tiny_negative=tiny[1],
             unbounded=unbounded,
             early=-1 if rule.tininess is Tininess.BEFORE else 0,
             ftz=-1 if rule.ftz else 0,

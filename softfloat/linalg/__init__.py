@@ -10,6 +10,9 @@ environment's accumulator; c - l u is c + (-l) u. Flags go to the environment's 
 SoftArray([-0.5,  1. ], bfloat16)
 """
 
+import numpy as np
+
+from softfloat.arrays.held import FUNCTIONS
 from softfloat.linalg import numpys as numpys  # fills the table in which SoftArrays look NumPy's functions up
 from softfloat.linalg.factors import LDL, LU, ldl, lu, solve_triangular
 from softfloat.linalg.krylov import Solved, cg, gmres
@@ -31,3 +34,11 @@ __all__ = [
     "solve_triangular",
     "squeeze",
 ]
+
+
+def __getattr__(name: str) -> object:
+    """AttributeError, which says where NumPy's functions are."""
+    known = getattr(np.linalg, name, None) in FUNCTIONS
+    raise AttributeError(
+        f"softfloat.linalg has no {name!r}" + (f"; numpy.linalg.{name} takes SoftArrays" if known else "")
+    )

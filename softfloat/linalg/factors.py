@@ -18,7 +18,7 @@ from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, from_codes
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
-from softfloat.linalg.steps import Raised, Steps, check_matrix, identity, spread
+from softfloat.linalg.steps import Raised, Steps, check_matrix, identity, mirrored, spread
 from softfloat.status import Flags
 
 __all__ = ["LDL", "LU", "ldl", "lu", "solve_triangular"]
@@ -57,6 +57,11 @@ def _substitute(minus: Codes, t: Codes, x: Codes, steps: Steps, unit: bool) -> N
         if low + width < n and (steps.single or not whole):
             added = steps.outer_added if whole else steps.added
             x[below] = added(x[below], minus[below, here], x[here])
+
+
+def solved(factors: Codes, rows: Places, b: Codes, steps: Steps) -> Codes:
+    """X of A X = B, by forward and back substitution with LU factors of A whose rows are exchanged."""
+    return substituted(factors, substituted(factors, b[rows], steps, True, unit=True), steps, False)
 
 
 def solve_triangular(
@@ -155,12 +160,9 @@ class LU:
         """x of a x = b by forward and back substitution, as `solve_triangular` has them; a pivot that is 0 divides, as IEEE 754 has it."""
         name = "softfloat.linalg.lu.solve"
         square = check_matrix(self.lu, name, "lu", square=True)
-        x = right_hand_side(b, square, name)[self.rows]
-        steps = Steps(square, name)
-        x = substituted(square.codes, x, steps, True, unit=True)
-        x = substituted(square.codes, x, steps, False)
-        found = np.empty_like(x)
-        found[self.columns] = x
+        right = right_hand_side(b, square, name)
+        found = np.empty_like(right)
+        found[self.columns] = solved(square.codes, self.rows, right, Steps(square, name))
         return wrapped(found.reshape(np.shape(b)), square.format)
 
     def backward_error(self, a: SoftArray) -> float:
@@ -229,34 +231,51 @@ def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumu
     return LU(wrapped(codes, a.format), rows, columns, growth, raised.flags)
 
 
-def factor(a: Codes, steps: Steps, pivot: str = "partial") -> tuple[Places, Places]:
-    """LU in place; the row and the column of `a` that each now is."""
+def factor(a: Codes, steps: Steps, pivot: str = "partial", first: int = 0) -> tuple[Places, Places]:
+    """LU in place; the row and the column of `a` that each now is.
+
+    For pivot="root", Cholesky's factor on the diagonal and below it, of columns of which the first has this index in the whole matrix: each
+    element is a_ij + (-l_i1) l_j1 + ..., of the diagonal its square root, below it over that.
+    """
     m, n = a.shape
-    rows, columns, width = np.arange(m), np.arange(n), steps.width(n)
-    if steps.panels and steps.whole(n, m) and pivot != "complete":
-        rows, _, raised = steps.panels.factor(a, pivot == "partial")
-        steps.env.status.add(raised)
-        return rows, columns
-    if pivot == "complete" or (steps.single and steps.whole(n, m)):
+    rows, columns, width, roots = np.arange(m), np.arange(n), steps.width(n), pivot == "root"
+    if pivot == "complete" or (steps.single and not steps.panels and not roots and steps.whole(n, m)):
         return _one_by_one(a, steps, pivot)
     if steps.whole(n, m):
-        _sum_by_sum(a, steps, pivot, rows)
+        if not steps.panels:
+            _sum_by_sum(a, steps, pivot, rows, first)
+            return rows, columns
+        rows, found, raised = steps.panels.factor(a, pivot == "partial", roots)
+        steps.env.status.add(raised)
+        if roots and found < n:  # they stop there
+            _check_positive(a[found, found], steps, first + found)
         return rows, columns
     for low in range(0, min(m, n), width):
         high = min(low + width, n)
         here = slice(low, high)
         panel = np.array(a[low:, here])
-        moved, _ = factor(panel, steps, pivot)
+        moved, _ = factor(panel, steps, pivot, first + low)
         if pivot == "partial":
             a[low:] = a[low:][moved]
             rows[low:] = rows[low:][moved]
         a[low:, here] = panel
-        if high < n:
+        if roots:
+            for left in range(high, n, width):
+                rest, lines = a[left:, left : left + width], panel[left - low :]
+                rest[...] = steps.added(rest, steps.negated(lines), lines[: rest.shape[1]].T)
+        elif high < n:
             done = a[here, high:]
             _substitute(steps.negated(panel[: len(done)]), panel, done, steps, True)
             if high < m:
                 a[high:, high:] = steps.added(a[high:, high:], steps.negated(panel[high - low :]), done)
     return rows, columns
+
+
+def _check_positive(pivot: Any, steps: Steps, place: int) -> None:
+    """Of an element of the diagonal that has a square root to divide by."""
+    if pivot & steps.sign or steps.magnitudes(np.atleast_1d(pivot))[0] <= 0:
+        found = float(bits.decode(pivot, steps.fmt))
+        raise np.linalg.LinAlgError(f"{steps.name}: element {place} of the diagonal has become {found}")
 
 
 def _exchange(lines: Codes, order: Places, k: int, other: int) -> None:
@@ -290,52 +309,26 @@ def _one_by_one(a: Codes, steps: Steps, pivot: str) -> tuple[Places, Places]:
     return rows, columns
 
 
-def _sum_by_sum(a: Codes, steps: Steps, pivot: str, rows: Places) -> None:
+def _sum_by_sum(a: Codes, steps: Steps, pivot: str, rows: Places, first: int) -> None:
     """Few columns: each element is one sum, found when its column or row is due."""
-    m, n = a.shape
+    (m, n), root = a.shape, pivot == "root"
     for k in range(min(m, n)):
         here, right, below = slice(k, k + 1), slice(k + 1, n), slice(k + 1, m)
         if k:
-            a[k:, here] = steps.added(a[k:, here], steps.negated(a[k:, :k]), a[:k, here])
+            above = a[here, :k].T if root else a[:k, here]
+            a[k:, here] = steps.added(a[k:, here], steps.negated(a[k:, :k]), above)
+        if root:
+            _check_positive(a[k, k], steps, first + k)
+            a[here, k] = steps.computed("sqrt", a[here, k])
         if pivot == "partial":
             _exchange(a, rows, k, k + int(np.argmax(steps.magnitudes(a[k:, k]))))
-        if k and k + 1 < n:
+        if k and k + 1 < n and not root:
             a[here, right] = steps.added(a[here, right], steps.negated(a[here, :k]), a[:k, right])
-        if k + 1 < m:
+        if k + 1 < m or root:  # of nothing, too, which takes a random stream
             a[below, k] = _scaled(a[below, k], a[k, k], steps)
 
 
 # -- symmetric matrices --------------------------------------------------------------------------------------------------
-
-
-def root(a: Codes, steps: Steps, first: int) -> None:
-    """Cholesky in place, of the columns of a matrix that may have more rows, below the diagonal and on it; `first` is its index in the whole.
-
-    Each element is a_ij + (-l_i1) l_j1 + ...; of the diagonal its square root, below it over that.
-    """
-    n, width = a.shape[1], steps.width(a.shape[1])
-    if not steps.whole(n, len(a)):
-        for low in range(0, n, width):
-            panel = np.array(a[low:, low : low + width])
-            root(panel, steps, first + low)
-            a[low:, low : low + width] = panel
-            for left in range(low + width, n, width):
-                rest, rows = a[left:, left : left + width], panel[left - low :]
-                rest[...] = steps.added(rest, steps.negated(rows), rows[: rest.shape[1]].T)
-        return
-    found = 0
-    if steps.panels:  # which stop at a pivot that is not positive
-        _, found, raised = steps.panels.factor(a, False, roots=True)
-        steps.env.status.add(raised)
-    for k in range(found, n):
-        column = a[k:, k : k + 1]
-        if k and not steps.panels:
-            column[...] = steps.added(column, steps.negated(a[k:, :k]), a[k : k + 1, :k].T)
-        if column[0, 0] & steps.sign or steps.magnitudes(column[0])[0] <= 0:
-            pivot = float(bits.decode(a[k, k], steps.fmt))
-            raise np.linalg.LinAlgError(f"{steps.name}: element {first + k} of the diagonal has become {pivot}")
-        column[:1] = steps.computed("sqrt", column[:1])
-        column[1:] = steps.divided(column[1:], column[0])
 
 
 @dataclass(frozen=True, eq=False)
@@ -382,8 +375,7 @@ def ldl(a: SoftArray) -> LDL:
     name = "softfloat.linalg.ldl"
     a = check_matrix(a, name, square=True)
     steps, n = Steps(a, name), len(a)
-    codes = np.tril(a.codes)
-    codes = np.where(np.tri(n, dtype=bool), codes, codes.T)
+    codes = mirrored(a.codes)
     low, rows = np.zeros_like(codes), np.arange(n)
     d: Any = wrapped(np.zeros_like(codes), a.format)
     with Raised() as raised:
@@ -403,11 +395,10 @@ def ldl(a: SoftArray) -> LDL:
             elif len(columns):
                 two = codes[here, here].copy()
                 order, _ = factor(two, steps)
-                found = substituted(two, columns.T[order], steps, True, unit=True)
-                low[below, here] = substituted(two, found, steps, False).T
+                low[below, here] = solved(two, order, columns.T, steps).T
             if k + size < n:
                 rest = steps.added(codes[below, below], steps.negated(low[below, here]), columns.T)
-                codes[below, below] = np.where(np.tri(len(rest), dtype=bool), rest, rest.T)
+                codes[below, below] = mirrored(rest)
             k += size
     unit: Any = from_codes(low, a.format)
     np.fill_diagonal(unit, 1)

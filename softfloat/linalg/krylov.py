@@ -11,11 +11,11 @@ import numpy as np
 from softfloat.arrays.creation import full_like, zeros, zeros_like
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, array
-from softfloat.checks import check_choice, check_count, check_kind, check_real
+from softfloat.checks import check_choice, check_count, check_real
 from softfloat.engine import Codes
 from softfloat.formats import Format
 from softfloat.linalg.factors import LU
-from softfloat.linalg.steps import Raised, Steps, check_matrix
+from softfloat.linalg.steps import Raised, Steps, check_matrix, check_soft
 from softfloat.status import Flags
 
 __all__ = ["Solved", "cg", "gmres"]
@@ -98,8 +98,7 @@ class _Begun:
     """What an iteration starts from, multiplies by, and when it ends at the latest."""
 
     def __init__(self, name: str, A: Any, b: Any, x0: Any, M: Any, rtol: float | None, maxiter: int | None) -> None:
-        check_kind("b", b, SoftArray)
-        if b.ndim != 1:
+        if check_soft(b, name, "b").ndim != 1:
             raise ValueError(f"b of {name} must be of one axis, got shape {b.shape}")
         self.name, self.b, self.given = name, b, x0 is not None
         self.x: Any = array(x0, b.format) if self.given else zeros_like(b)

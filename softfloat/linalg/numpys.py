@@ -30,7 +30,7 @@ from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
 from softfloat.engine import Codes
 from softfloat.linalg import factors, rotations
-from softfloat.linalg.steps import Steps, identity
+from softfloat.linalg.steps import Steps, identity, mirrored
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
 
@@ -72,8 +72,7 @@ def _solved(a: Codes, steps: Steps, b: Codes) -> tuple[Codes]:
     codes, rows = _factored(a, steps)
     if np.any(steps.magnitudes(np.diag(codes)) == 0):
         raise np.linalg.LinAlgError("Singular matrix: a pivot is zero; softfloat.linalg.lu(a).solve(b) divides by it")
-    x = factors.substituted(codes, b[rows], steps, True, unit=True)
-    return (factors.substituted(codes, x, steps, False),)
+    return (factors.solved(codes, rows, b, steps),)
 
 
 # -- systems, inverses, determinants -------------------------------------------------------------------------------------
@@ -125,7 +124,7 @@ def cholesky(a: SoftArray, /, *, upper: bool = False) -> SoftArray:
 
     def root(x: Codes, steps: Steps) -> tuple[Codes]:
         codes = np.array(x.T if upper else x)
-        factors.root(codes, steps, 0)
+        factors.factor(codes, steps, "root")
         found = np.tril(codes)
         return (found.T if upper else found,)
 
@@ -288,13 +287,11 @@ def qr(a: SoftArray, mode: str = "reduced") -> Any:
 
 def _eigen(name: str, a: SoftArray, uplo: str, vectors: bool) -> Any:
     """Eigenvalues, and eigenvectors if they are asked for, of what lies on one side of the diagonal."""
+    if uplo.upper() not in ("L", "U"):
+        raise ValueError(f"UPLO must be 'L' or 'U', got {uplo!r}")
 
     def found(x: Codes, steps: Steps) -> tuple[Codes, ...]:
-        if uplo.upper() not in ("L", "U"):
-            raise ValueError(f"UPLO must be 'L' or 'U', got {uplo!r}")
-        low = np.tri(len(x), dtype=bool)
-        whole = np.where(low if uplo.upper() == "L" else low.T, x, x.T)
-        return rotations.eigen(whole, steps, vectors)[: 1 + vectors]
+        return rotations.eigen(mirrored(x if uplo.upper() == "L" else x.T), steps, vectors)[: 1 + vectors]
 
     return _each(found, name, a, square=True)
 
@@ -390,7 +387,8 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[SoftArray, SoftArray, int,
     rank = int(np.count_nonzero(s.values > _cutoff(s, x.shape, rcond)))
     if rank < size:
         raise np.linalg.LinAlgError(
-            f"numpy.linalg.lstsq of SoftArrays needs full rank {size}, got {rank}; accepted: numpy.linalg.pinv(a) @ b"
+            f"numpy.linalg.lstsq of SoftArrays needs full rank {size}, got {rank}, of singular values up to {s.values[0]}; "
+            "accepted: numpy.linalg.pinv(a) @ b, where they are finite"
         )
     residuals = wrapped(np.empty(0, fmt.dtype), fmt)
     if m >= n:

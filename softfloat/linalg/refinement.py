@@ -140,7 +140,12 @@ def refine(
     working, factor = check_format(working, "working", wide=True), check_format(factor, "factor", wide=True)
     applied = check_format(apply, "apply", wide=True) if apply is not None else factor if solver == "lu" else working
     if residual not in ("exact", "twice"):
-        residual = check_format(residual, "residual", wide=True)
+        try:
+            residual = check_format(residual, "residual", wide=True)
+        except ValueError as refused:
+            raise ValueError(
+                f"residual must be 'exact', 'twice', as if in twice the working precision, or a format; {refused}"
+            ) from None
     share = 2.0**-working.mantissa_bits if rtol is None else check_real("rtol", rtol, 0)
     a, right = array(A.toarray() if hasattr(A, "toarray") else A, working), array(b, working)
     if a.ndim != 2 or a.shape[0] != a.shape[1] or right.shape != a.shape[:1]:

@@ -172,10 +172,21 @@ def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
     return found
 
 
-def check_matrix(a: Any, name: str, argument: str = "a", square: bool = False) -> SoftArray:
-    """A SoftArray of two axes."""
+def mirrored(x: Codes) -> Codes:
+    """A symmetric matrix, of what lies on the diagonal and below it."""
+    return np.where(np.tri(len(x), dtype=bool), x, x.T)
+
+
+def check_soft(a: Any, name: str, argument: str) -> SoftArray:
+    """A SoftArray."""
     if not isinstance(a, SoftArray):
         raise TypeError(f"{argument} of {name} must be a SoftArray, got {type(a).__name__}; softfloat.array() converts")
+    return a
+
+
+def check_matrix(a: Any, name: str, argument: str = "a", square: bool = False) -> SoftArray:
+    """A SoftArray of two axes."""
+    a = check_soft(a, name, argument)
     if a.ndim != 2 or (square and a.shape[0] != a.shape[1]):
         raise ValueError(f"{argument} of {name} must be a {'square ' * square}matrix, got shape {a.shape}")
     return a

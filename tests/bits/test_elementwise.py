@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from typing import Any
 
 import numpy as np
 import pytest
@@ -185,3 +186,30 @@ def test_decode_and_classify(fmt: Format) -> None:
         else:
             assert value == exact.real
             assert np.signbit(value) == exact.negative
+
+
+@pytest.mark.parametrize("mode", ["nearest_even", "stochastic"])
+@pytest.mark.parametrize("flags", ["each", "any"])
+def test_arrays_by_columns(mode: str, flags: Any) -> None:
+    """Codes, flags and random numbers of arrays that lie in memory by columns are those of the same by rows."""
+    random, options = np.random.default_rng(0), {"rounding": mode, "seed": 1, "flags": flags}
+    x, y, z = random.integers(0, 1 << 16, (3, 70, 50), dtype=np.uint16)
+    whole = random.standard_normal((70, 50)) * 1e4
+    for name, fmt, given in (
+        ("add", ["float16"], (x, y)),
+        ("mul", ["float16"], (x, y[0, 0])),
+        ("fma", ["float16"], (x, y, z)),
+        ("sub", ["float16"], (x, y[0])),  # which is spread
+        ("sqrt", ["float16"], (x,)),
+        ("exp", ["float16"], (x,)),
+        ("convert", ["float16", "float8_e5m2"], (x,)),
+        ("encode", ["bfloat16"], (whole,)),
+    ):
+        function = getattr(bits, name)
+        wanted = function(*given, *fmt, **options)
+        found = function(
+            *(np.asfortranarray(operand) if operand.ndim == 2 else operand for operand in given), *fmt, **options
+        )
+        for one, other in zip(wanted, found, strict=True):
+            assert np.array_equal(one, other), name
+    assert np.array_equal(bits.decode(x.T, "float16"), bits.decode(x, "float16").T, equal_nan=True)

@@ -201,7 +201,7 @@ def test_other_environments(options: dict[str, Any]) -> None:
 
 def rooted(a: SoftArray, block: int | None) -> Any:
     codes = a.codes.copy()
-    factors.root(codes, Steps(a, "cholesky", block), 0)
+    factors.factor(codes, Steps(a, "cholesky", block), "root")
     return np.tril(codes)
 
 
