@@ -4,11 +4,10 @@ Rules and tables are those of `rules`. A result has the code in its low 32 bits 
 rule or a code is not accepted. `exported` makes object code of them.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numba
 import numpy as np
-from llvmlite import ir
 from numba import types
 from numba.extending import intrinsic
 
@@ -35,31 +34,27 @@ from .spec import (
 
 @cache
 def _gathering(numbers, kind):
-    """gather(pointer, indices): the numbers of one kind from a table; `indices` has the row of each group."""
+    """gather(rule, table): the numbers of one kind under a rule. A group has a row for each combination of its knobs, the last one fastest."""
     layout = groups(numbers, kind)
     names = [name for name, its_kind in numbers.__annotations__.items() if its_kind is kind]
-    where = {name: (number, place) for number, group in enumerate(layout) for place, name in enumerate(group.fields)}
-    element = types.int64 if kind is int else types.float64
+    result = types.UniTuple(types.int64 if kind is int else types.float64, len(names))
 
     @intrinsic
-    def gather(context, pointer, indices):
-        result = types.UniTuple(element, len(names))
-
+    def gather(context, rule, table):
         def codegen(context, builder, signature, arguments):
-            data, tuple_ = arguments
-            starts = []
-            for number, group in enumerate(layout):
-                index = builder.extract_value(tuple_, number)
-                size = context.get_constant(types.int64, len(group.fields))
-                start = builder.add(builder.mul(index, size), context.get_constant(types.int64, group.base))
-                starts.append(builder.gep(data, [start]))
-            loads = []
-            for name in names:
-                number, place = where[name]
-                loads.append(builder.load(builder.gep(starts[number], [context.get_constant(types.int64, place)])))
-            return context.make_tuple(builder, result, loads)
+            (rule, table), integer, found = arguments, partial(context.get_constant, types.int64), {}
+            for group in layout:
+                row = integer(0)
+                for name in group.knobs:
+                    knob = KNOBS[name]
+                    chosen = builder.and_(builder.lshr(rule, integer(knob.shift)), integer(knob.bits))
+                    row = builder.add(builder.mul(row, integer(knob.values)), chosen)
+                start = builder.add(builder.mul(row, integer(len(group.fields))), integer(group.base))
+                for place, name in enumerate(group.fields):
+                    found[name] = builder.load(builder.gep(table, [builder.add(start, integer(place))]))
+            return context.make_tuple(builder, result, [found[name] for name in names])
 
-        return result(pointer, indices), codegen
+        return result(types.int64, table), codegen
 
     return gather
 
@@ -69,63 +64,10 @@ ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_S
     knob.shift for knob in KNOBS.values()
 )  # fmt: skip
 MODES, POLICIES = KNOBS["rounding"].values, KNOBS["nan"].values
-MODE_BITS = (1 << (MODES - 1).bit_length()) - 1
-NAN_BITS = (1 << (POLICIES - 1).bit_length()) - 1
+MODE_BITS, NAN_BITS = KNOBS["rounding"].bits, KNOBS["nan"].bits
 
-
-@cache
-def _index_of(knobs):
-    """index(rule): the row of a group."""
-    steps, step = [], 1
-    for name in reversed(knobs):
-        shift, count = KNOBS[name]
-        steps.append((shift, (1 << (count - 1).bit_length()) - 1, step))
-        step *= count
-    steps = tuple(reversed(steps)) + ((0, 0, 0),) * (3 - len(steps))
-    (shift_a, mask_a, step_a), (shift_b, mask_b, step_b), (shift_c, mask_c, step_c) = steps
-
-    @kernel
-    def index(rule):
-        return (
-            ((rule >> shift_a) & mask_a) * step_a
-            + ((rule >> shift_b) & mask_b) * step_b
-            + ((rule >> shift_c) & mask_c) * step_c
-        )
-
-    return index
-
-
-SOURCE_INDICES = tuple(_index_of(group.knobs) for kind in (int, float) for group in groups(Source, kind))
-s0, s1, s2 = SOURCE_INDICES
-i0, i1, i2, i3, i4, i5, i6, i7, i8 = (_index_of(group.knobs) for group in groups(Target, int))
-f0, f1, f2, f3 = (_index_of(group.knobs) for group in groups(Target, float))
-source_integers, source_floats = _gathering(Source, int), _gathering(Source, float)
-target_integers, target_floats = _gathering(Target, int), _gathering(Target, float)
-
-
-@kernel
-def source_ints(rule, integers):
-    """The integers of a Source under a rule."""
-    return source_integers(integers, (s0(rule),))
-
-
-@kernel
-def source_reals(rule, floats):
-    """The floats of a Source under a rule."""
-    return source_floats(floats, (s1(rule), s2(rule)))
-
-
-@kernel
-def target_ints(rule, integers):
-    """The integers of a Target under a rule."""
-    indices = (i0(rule), i1(rule), i2(rule), i3(rule), i4(rule), i5(rule), i6(rule), i7(rule), i8(rule))
-    return target_integers(integers, indices)
-
-
-@kernel
-def target_reals(rule, floats):
-    """The floats of a Target under a rule."""
-    return target_floats(floats, (f0(rule), f1(rule), f2(rule), f3(rule)))
+source_ints, source_reals = _gathering(Source, int), _gathering(Source, float)
+target_ints, target_reals = _gathering(Target, int), _gathering(Target, float)
 
 
 @kernel
@@ -195,37 +137,57 @@ def packed(code, flags):
 REFUSAL = REFUSED << 32
 
 
-@cache
-def element_entry(operation, drawn):
-    """entry(a, b, c, rule, bits, limits, source's tables, target's tables): one element; `bits` are the random ones."""
-    way = "drawn projected" if drawn else "selected"
-    plain, carrying = (loops._element(operation, way, True, payloads) for payloads in (False, True))
-    settled = loops._settled(operation)
-    at_once = operation == "round_to_integral"
+def _entry(apply, operands, drawn=None, any_nan=False):
+    """entry(a, b, c, rule, bits, limits, source's tables, target's tables): what apply(a, b, c, rule, random, limits, source, target) gives, code
+    and flags; `bits` are the random ones.
+
+    So many `operands` are to be codes. `drawn`: whether the rule is to draw, None if it does not matter; `any_nan`: the results' format needs none.
+    """
 
     def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = takes_bits(rule)
-        if refused(rule, limits >> 8) | no_code(a, limits) | no_code(b, limits) | no_code(c, limits):
-            return np.int64(REFUSAL)
-        if stochastic != drawn:
+        wrong = refused(rule, np.int64(1) if any_nan else limits >> 8)
+        if operands > 0:
+            wrong |= no_code(a, limits)
+        if operands > 1:
+            wrong |= no_code(b, limits)
+        if operands > 2:
+            wrong |= no_code(c, limits)
+        if drawn is not None:
+            wrong |= takes_bits(rule) != drawn
+        width = random_width(rule)
+        if drawn:
+            wrong |= (bits >> width) != 0
+        if wrong:
             return np.int64(REFUSAL)
         source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
-        extra = target.zero if ((rule >> QUIET_SHIFT) & 1) != 0 else target.one
-        random = target.zero
-        if drawn:
-            width = random_width(rule)
-            if (bits >> width) != 0:
-                return np.int64(REFUSAL)
-            random = unit_fraction(bits, width)
-            if not at_once:
-                random, _ = settled(a, b, c, extra, target.zero, random, source, target)
-        if target.propagate != target.none:
-            code, raised, _ = carrying(a, b, c, extra, random, source, target)
-            return packed(code, raised)
-        code, raised, _ = plain(a, b, c, extra, random, source, target)
-        return packed(code, raised)
+        random = unit_fraction(bits, width) if drawn else target.zero
+        code, flags = apply(a, b, c, rule, random, limits, source, target)
+        return packed(code, flags)
 
     return entry
+
+
+@kernel
+def is_quiet(rule):
+    """Whether integers are rounded without INEXACT."""
+    return ((rule >> QUIET_SHIFT) & 1) != 0
+
+
+def _way(drawn):
+    return "drawn projected" if drawn else "selected"
+
+
+@cache
+def element_entry(operation, drawn):
+    """As `_entry` has it: one element."""
+    rounded = loops.rounded(operation, _way(drawn), True, True, drawn)
+
+    @kernel
+    def apply(a, b, c, rule, random, limits, source, target):
+        extra = target.zero if is_quiet(rule) else target.one
+        return rounded(a, b, c, extra, target.zero, random, source, target)
+
+    return _entry(apply, 3, drawn)
 
 
 ALL_INTEGERS, ALL_FLOATS = (sum(counts) for counts in zip(count_fields(Source), count_fields(Target), strict=True))
@@ -233,135 +195,103 @@ ALL_INTEGERS, ALL_FLOATS = (sum(counts) for counts in zip(count_fields(Source), 
 
 @cache
 def compare_entry(relation, signalling):
-    """entry as `element_entry`'s: 1 where the relation holds."""
-    compare = loops._compared(relation)
+    """As `_entry` has it: 1 where the relation holds."""
+    compare = loops.compared(relation)
 
-    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        if refused(rule, np.int64(1)) | no_code(a, limits) | no_code(b, limits):
-            return np.int64(REFUSAL)
-        any_nan = target_under(rule, target_i, target_f).any_nan_signals != 0
-        result, flags = compare(a, b, source_under(rule, source_i, source_f), signalling | any_nan)
-        return packed(np.int64(result), np.int64(flags))
+    @kernel
+    def apply(a, b, c, rule, random, limits, source, target):
+        return compare(a, b, signalling | (target.any_nan_signals != 0), source, target)
 
-    return entry
+    return _entry(apply, 2, any_nan=True)
 
 
 @cache
 def extremum_entry(largest, number):
-    """entry as `element_entry`'s: the greater or lesser code."""
-    choose = loops._extreme(largest, number)
+    """As `_entry` has it: the greater or lesser code."""
+    choose = loops.extreme(largest, number)
 
-    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        if refused(rule, np.int64(1)) | no_code(a, limits) | no_code(b, limits):
-            return np.int64(REFUSAL)
-        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
-        code, flags = choose(a, b, source, target)
-        return packed(code, np.int64(flags))
+    @kernel
+    def apply(a, b, c, rule, random, limits, source, target):
+        return choose(a, b, False, source, target)
 
-    return entry
+    return _entry(apply, 2, any_nan=True)
 
 
 INTEGER_NAN = np.array([policy.integer_nan for policy in NAN_POLICIES.values()])
 
 
-@intrinsic
-def _put(context, address, value):
-    """Store an integer at an address, which comes as one."""
+def _table_at(kind):
+    @intrinsic
+    def table_at(context, address):
+        """A table whose address comes as an integer."""
+        table = types.CPointer(kind)
+        return table(types.int64), lambda context, builder, signature, arguments: builder.inttoptr(
+            arguments[0], context.get_value_type(table)
+        )
 
-    def codegen(context, builder, signature, arguments):
-        place = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        builder.store(arguments[1], place)
-        return context.get_dummy_value()
+    return table_at
 
-    return types.void(types.int64, types.int64), codegen
+
+words_at, values_at = _table_at(types.int64), _table_at(types.float64)
 
 
 @cache
 def integer_entry(width, signed, drawn):
-    """entry as `element_entry`'s: an integer; one of 64 bits is stored at the address b."""
-    integer = loops._integer(drawn)
+    """As `_entry` has it: an integer; one of 64 bits is stored at the address b."""
+    integer = loops.integer(drawn)
     least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     lowest, bound, indefinite = float(least), float(most + 1), least or most
     long = width == 64
     widest = np.int64(-(1 << 63)) if long else np.int64(0)
     least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
-    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = takes_bits(rule)
-        if refused(rule, np.int64(1)) | no_code(a, limits) | (stochastic != drawn):
-            return np.int64(REFUSAL)
-        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
-        random = target.zero
-        if drawn:
-            random_bits = random_width(rule)
-            if (bits >> random_bits) != 0:
-                return np.int64(REFUSAL)
-            random = unit_fraction(bits, random_bits)
+    @kernel
+    def apply(a, b, c, rule, random, limits, source, target):
         policy = INTEGER_NAN[(rule >> NAN_SHIFT) & NAN_BITS]
         replaced = policy == INTEGER_INDEFINITE
         low, high = indefinite if replaced else least, indefinite if replaced else most
         nan = 0 if policy == INTEGER_ZERO else widest if policy == INTEGER_SHORT_ZERO else high
-        exact = ((rule >> QUIET_SHIFT) & 1) == 0
-        result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, exact)
+        result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, not is_quiet(rule))
         if long:
-            _put(b, np.int64(result))
-        return packed(result, raised)
+            words_at(b)[0] = np.int64(result)
+        return result, raised
 
-    return entry
+    return _entry(apply, 1, drawn, any_nan=True)
 
 
 @cache
 def from_integer_entry(signed, drawn):
-    """entry as `element_entry`'s: the code of an integer a of 64 bits."""
-    element = loops._element("convert_more", "drawn projected" if drawn else "selected", True, False)
-    settled = loops._settled("convert_more")
+    """As `_entry` has it: the code of an integer a of 64 bits."""
+    rounded = loops.rounded("convert_more", _way(drawn), True, False, drawn)
 
-    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = takes_bits(rule)
-        if refused(rule, limits >> 8) | (stochastic != drawn):
-            return np.int64(REFUSAL)
-        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+    @kernel
+    def apply(a, b, c, rule, random, limits, source, target):
         odd, more = integer_to_odd(a, signed)
-        code, random = np.int64(float_bits(odd)), target.zero
-        if drawn:
-            width = random_width(rule)
-            if (bits >> width) != 0:
-                return np.int64(REFUSAL)
-            random, _ = settled(code, code, code, target.zero, more, unit_fraction(bits, width), source, target)
-        result, raised, _ = element(code, code, code, target.zero, random, source, target)
-        return packed(result, raised)
+        code = np.int64(float_bits(odd))
+        return rounded(code, code, code, target.zero, more, random, source, target)
 
-    return entry
+    return _entry(apply, 0, drawn)
 
 
 @cache
 def tabled_entry(operands):
-    """entry as `element_entry`'s: a function of one or two codes, by its value at each. c is the address of a table.
+    """As `_entry` has it: a function of one or two codes, by its value at each. c is the address of a table.
 
     The table has a value for each code, and after these for +0 and -0, which stand for subnormals that count as zero; of two
     operands a row for each a.
     """
-    plain, carrying = (loops._element("given", "selected", True, payloads) for payloads in (False, True))
-    binary = operands == 2
+    rounded, binary = loops.rounded("given", "selected", True, True, False), operands == 2
 
-    def entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-        stochastic = takes_bits(rule)
-        if refused(rule, limits >> 8) | no_code(a, limits) | no_code(b, limits) | stochastic:
-            return np.int64(REFUSAL)
-        source, target = source_under(rule, source_i, source_f), target_under(rule, target_i, target_f)
+    @kernel
+    def apply(a, b, c, rule, random, limits, source, target):
         every = np.int64(1) << (limits & 255)
         place = place_of(a, every, source)
         if binary:
             place = place * (every + 2) + place_of(b, every, source)
-        value = value_at(c, place)
         second = b if binary else a
-        if target.propagate != target.none:
-            code, raised, _ = carrying(a, second, second, value, target.zero, source, target)
-            return packed(code, raised)
-        code, raised, _ = plain(a, second, second, value, target.zero, source, target)
-        return packed(code, raised)
+        return rounded(a, second, second, values_at(c)[place], target.zero, random, source, target)
 
-    return entry
+    return _entry(apply, 2, False)
 
 
 @kernel
@@ -371,50 +301,27 @@ def place_of(code, every, source):
     return every + np.int64(float_bits(x) < 0) if x == 0.0 else code
 
 
-@intrinsic
-def value_at(context, address, place):
-    """A float64 of a table whose address comes as an integer."""
-
-    def codegen(context, builder, signature, arguments):
-        data = builder.inttoptr(arguments[0], ir.DoubleType().as_pointer())
-        return builder.load(builder.gep(data, [arguments[1]]))
-
-    return types.float64(types.int64, types.int64), codegen
-
-
 def xoroshiro_entry(state, width, seed, modifier):
     """The next random bits of the IPU's generator, whose two words lie at the address `state`; width 0 seeds it as poprand does."""
     if width > 52:
         return np.int64(-1)
+    words = words_at(state)
     if width < 1:
         first, second = np.uint64(seed), np.uint64(SEEDED | ((modifier & LOW_WORD) ^ 0x55555555) << 32)
         for _ in range(SKIPPED):
             _, first, second = xoroshiro128aox(first, second)
-        _put(state, np.int64(first))
-        _put(state + 8, np.int64(second))
-        return np.int64(0)
-    output, first, second = xoroshiro128aox(np.uint64(word_at(state, 0)), np.uint64(word_at(state, 1)))
-    _put(state, np.int64(first))
-    _put(state + 8, np.int64(second))
-    return np.int64(output >> np.uint64(64 - width))
+        output = np.uint64(0)
+    else:
+        output, first, second = xoroshiro128aox(np.uint64(words[0]), np.uint64(words[1]))
+    words[0], words[1] = np.int64(first), np.int64(second)
+    return np.int64(output >> np.uint64(64 - width)) if width > 0 else np.int64(0)
 
 
 SEEDED, SKIPPED = 0xAAAAAAA0, 15  # `engine.draws.poplar_state`, of tile 0 and worker 0
 
 
-@intrinsic
-def word_at(context, address, place):
-    """An integer of a table whose address comes as one."""
-
-    def codegen(context, builder, signature, arguments):
-        data = builder.inttoptr(arguments[0], ir.IntType(64).as_pointer())
-        return builder.load(builder.gep(data, [arguments[1]]))
-
-    return types.int64(types.int64, types.int64), codegen
-
-
 def decode_entry(a, b, c, rule, bits, limits, source_i, source_f, target_i, target_f):
-    """entry as `element_entry`'s: the bits of the float64."""
+    """As `_entry` has it: the bits of the float64."""
     if no_code(a, limits):
         return np.int64(0x7FF8000000000000)
     return np.int64(float_bits(decode(a, source_under(np.int64(0), source_i, source_f))))
@@ -441,7 +348,7 @@ HOW_KIND, HOW_BLOCK, HOW_LEVELS, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS, HOW_ENTERE
         *("kind", "block", "levels", "has_addend", "first", "payloads", "entered", "unsigned_products", "group"),
     )
 )
-DAZ_BIT = 1 << KNOBS["daz"].shift
+DAZ_BIT = KNOBS["daz"].mask
 
 
 @intrinsic

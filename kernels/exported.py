@@ -16,6 +16,7 @@ import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
 from numba import types
+from numba.core import cgutils
 from numba.core.registry import cpu_target
 
 from . import compile_cache
@@ -69,24 +70,24 @@ FROM = {"from_int64": True, "from_uint64": False}
 def entry_of(kernel_name):
     """(function, signature) of a kernel by its name: its kind and what it is made for, with spaces between."""
     kind, *made_for = kernel_name.split()
-    if kind in ("selected", "drawn") and made_for[0] in INTEGERS:
-        return integer_entry(*INTEGERS[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
-    if kind in ("selected", "drawn") and made_for[0] in FROM:
-        return from_integer_entry(FROM[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
-    if kind in ("selected", "drawn"):
-        return element_entry(made_for[0], kind == "drawn"), ELEMENT_SIGNATURE
+    others = {"xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE), "random": (random_entry, RANDOM_SIGNATURE)}
+    others["dot"] = dot_entry, DOT_SIGNATURE
+    if kind in others:
+        return others[kind]
+    name, drawn = (made_for or [""])[0], kind == "drawn"
     if kind == "compare":
-        return compare_entry(made_for[0], made_for[1] == "signalling"), ELEMENT_SIGNATURE
-    if kind == "extremum":
-        return extremum_entry(made_for[0] == "maximum", made_for[1:] == ["number"]), ELEMENT_SIGNATURE
-    if kind == "table":
-        return tabled_entry(int(made_for[0])), ELEMENT_SIGNATURE
-    return {
-        "xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE),
-        "decode": (decode_entry, ELEMENT_SIGNATURE),
-        "random": (random_entry, RANDOM_SIGNATURE),
-        "dot": (dot_entry, DOT_SIGNATURE),
-    }[kind]
+        made = compare_entry(name, made_for[1] == "signalling")
+    elif kind == "extremum":
+        made = extremum_entry(name == "maximum", made_for[1:] == ["number"])
+    elif kind == "table":
+        made = tabled_entry(int(name))
+    elif kind == "decode":
+        made = decode_entry
+    elif name in INTEGERS:
+        made = integer_entry(*INTEGERS[name], drawn)
+    else:
+        made = from_integer_entry(FROM[name], drawn) if name in FROM else element_entry(name, drawn)
+    return made, ELEMENT_SIGNATURE
 
 
 def function_type(signature):
@@ -124,16 +125,16 @@ def kept(kernel_name, job, its_machine):
     """A kernel's module, optimised for a job's machine; kept on disk beside what the loops were compiled to."""
     known = f"{kernel_name} {[job[name] for name in MACHINE]} {llvmlite.__version__}"
     name = f"exported-{hashlib.sha256(known.encode()).hexdigest()[:40]}.bc"
-    with contextlib.suppress(OSError, RuntimeError):
-        data = (compile_cache.folder(SOURCE_DIGEST) / name).read_bytes()
-        content = data[compile_cache.CHECKSUM_BYTES :]
-        if hashlib.sha256(content).digest() == data[: compile_cache.CHECKSUM_BYTES]:
-            return llvm.parse_bitcode(content)
-    module = lowered(kernel_name)
-    module.triple, module.data_layout = job["triple"], str(its_machine.target_data)
-    content = optimised(module, its_machine).as_bitcode()
-    with contextlib.suppress(OSError, RuntimeError):
-        compile_cache._write(compile_cache.folder(SOURCE_DIGEST) / name, hashlib.sha256(content).digest() + content)
+    path = None
+    with contextlib.suppress(RuntimeError):  # there may be no place for it
+        path = compile_cache.folder(SOURCE_DIGEST) / name
+    content = path and compile_cache.read(path)
+    if not content:
+        module = lowered(kernel_name)
+        module.triple, module.data_layout = job["triple"], str(its_machine.target_data)
+        content = optimised(module, its_machine).as_bitcode()
+        if path is not None:
+            compile_cache.write(path, content)
     return llvm.parse_bitcode(content)
 
 
@@ -148,26 +149,18 @@ class Writer:
     def __init__(self, job, kinds):
         self.module = ir.Module("softfloat")
         self.kinds = kinds
-        self.integers, self.floats, self.bytes = (
-            self._table(name, kind, job[name]) for name, kind in (("integers", CODE), ("floats", REAL), ("bytes", BYTE))
+        values = bytearray(base64.b64decode(job["values"]))  # of float64, the lowest byte first, as all targets have it
+        tables = {"integers": CODE, "floats": REAL, "bytes": BYTE, "values": BYTE}
+        self.integers, self.floats, self.bytes, self.values = (
+            self._table(name, kind, (job | {"values": values})[name]) for name, kind in tables.items()
         )
-        self.values = self._values(base64.b64decode(job["values"]))
         self.places = [self._place(name) for name in ("sf.arena.next", "sf.arena.end")]
 
     def _table(self, name, kind, values):
         made = ir.ArrayType(kind, max(len(values), 1))
         found = ir.GlobalVariable(self.module, made, f"sf.{name}")
-        found.linkage, found.global_constant = "internal", True
-        found.initializer = made(values or [0])
-        found.align = 16
-        return found
-
-    def _values(self, data):
-        """Tables of float64, the lowest byte first, as all targets have it."""
-        made = ir.ArrayType(BYTE, max(len(data), 8))
-        found = ir.GlobalVariable(self.module, made, "sf.values")
         found.linkage, found.global_constant, found.align = "internal", True, 16
-        found.initializer = made(bytearray(data or bytes(8)))
+        found.initializer = made(values or [0])
         return found
 
     def _place(self, name):
@@ -370,29 +363,20 @@ class Writer:
         made, builder = self.exported(row_["name"], "uint8_t", [CODE, *places, PART, *drawing])
         count, *pointers = made.args[: len(places) + 1]
         rule = self.wide(builder, made.args[len(places) + 1])
-        index, seen = builder.alloca(CODE), builder.alloca(BYTE)
-        builder.store(CODE(0), index)
+        seen = builder.alloca(BYTE)
         builder.store(BYTE(0), seen)
-        head, body, end = (builder.append_basic_block() for _ in range(3))
-        builder.branch(head)
-        builder.position_at_end(head)
-        i = builder.load(index)
-        builder.cbranch(builder.icmp_unsigned("<", i, count), body, end)
-        builder.position_at_end(body)
-        loaded = [builder.load(builder.gep(x, [i])) for x in pointers[: len(kinds)]]
-        codes = [self.wide(builder, x, kind) for x, kind in zip(loaded, row_["takes"], strict=True)]
-        bits = None
-        if drawing:
-            seed, stream, position = made.args[-3:]
-            bits = self.address(builder, rule, seed, stream, builder.add(position, i))
-        value, flags = self.one(builder, row_, codes, rule, bits)
-        builder.store(self.narrow(builder, value, result), builder.gep(pointers[-2], [i]))
-        with builder.if_then(builder.icmp_unsigned("!=", builder.ptrtoint(pointers[-1], CODE), CODE(0))):
-            builder.store(flags, builder.gep(pointers[-1], [i]))
-        builder.store(builder.or_(builder.load(seen), flags), seen)
-        builder.store(builder.add(i, CODE(1)), index)
-        builder.branch(head)
-        builder.position_at_end(end)
+        with cgutils.for_range(builder, count) as loop:
+            i, bits = loop.index, None
+            loaded = [builder.load(builder.gep(x, [i])) for x in pointers[: len(kinds)]]
+            codes = [self.wide(builder, x, kind) for x, kind in zip(loaded, row_["takes"], strict=True)]
+            if drawing:
+                seed, stream, position = made.args[-3:]
+                bits = self.address(builder, rule, seed, stream, builder.add(position, i))
+            value, flags = self.one(builder, row_, codes, rule, bits)
+            builder.store(self.narrow(builder, value, result), builder.gep(pointers[-2], [i]))
+            with builder.if_then(builder.icmp_unsigned("!=", builder.ptrtoint(pointers[-1], CODE), CODE(0))):
+                builder.store(flags, builder.gep(pointers[-1], [i]))
+            builder.store(builder.or_(builder.load(seen), flags), seen)
         builder.ret(builder.load(seen))
 
     def decoding(self, row_):
@@ -520,23 +504,13 @@ def blocks():
         made = ir.Function(module, ir.FunctionType(VOID, [pointer, second, CODE]), OWN + name)
         builder = ir.IRBuilder(made.append_basic_block())
         to, value, size = made.args
-        index = builder.alloca(CODE)
-        builder.store(CODE(0), index)
-        head, body, end = (builder.append_basic_block() for _ in range(3))
-        builder.branch(head)
-        builder.position_at_end(head)
-        done = builder.load(index)
-        builder.cbranch(builder.icmp_unsigned("<", done, size), body, end)
-        builder.position_at_end(body)
-        i = done
-        if name == "copy":
-            back = builder.icmp_unsigned("<", builder.ptrtoint(value, CODE), builder.ptrtoint(to, CODE))
-            i = builder.select(back, builder.sub(builder.sub(size, CODE(1)), done), done)
-        byte = value if name == "set" else builder.load(builder.gep(value, [i]))
-        builder.store(byte, builder.gep(to, [i]))
-        builder.store(builder.add(done, CODE(1)), index)
-        builder.branch(head)
-        builder.position_at_end(end)
+        with cgutils.for_range(builder, size) as loop:
+            i = loop.index
+            if name == "copy":
+                back = builder.icmp_unsigned("<", builder.ptrtoint(value, CODE), builder.ptrtoint(to, CODE))
+                i = builder.select(back, builder.sub(builder.sub(size, CODE(1)), i), i)
+            byte = value if name == "set" else builder.load(builder.gep(value, [i]))
+            builder.store(byte, builder.gep(to, [i]))
         builder.ret_void()
     return module
 

@@ -19,71 +19,43 @@ from .prng import bits_at, unit_fraction
 
 def rounded(operation, way, unusual, payloads, source, target, extra, width):
     """An operation that rounds; `width` random bits for each, 0 under a deterministic mode."""
-    lacking = _lacking(operation, way, unusual, payloads, source, target, extra, width)
+    element, draws = loops.rounded(operation, way, unusual, payloads, width > 0), width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
-        return lacking(a, b, c, target.zero, bits)
+        random = unit_fraction(bits, width) if draws else target.zero
+        return element(a, b, c, extra, target.zero, random, source, target)
 
     return apply
 
 
 def encoded(way, unusual, payloads, source, target, width):
     """The code of a number, which comes as `exact_number` gives it."""
-    lacking = _lacking("convert_wide", way, unusual, payloads, source, target, 0.0, width)
+    element, draws = loops.rounded("convert_wide", way, unusual, payloads, width > 0), width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
         value, more = a
         code = np.int64(float_bits(value))
-        return lacking(code, code, code, more, bits)
+        random = unit_fraction(bits, width) if draws else target.zero
+        return element(code, code, code, 0.0, more, random, source, target)
 
     return apply
 
 
-def _lacking(operation, way, unusual, payloads, source, target, extra, width):
-    """The same, of a value that lacks `more`."""
-    element, settled = loops._element(operation, way, unusual, payloads), loops._settled(operation)
-    draws, at_once = width > 0, operation == "round_to_integral"
-
-    @jit.kernel
-    def apply(a, b, c, more, bits):
-        random = target.zero
-        if draws:
-            random = unit_fraction(bits, width)
-            if not at_once:
-                random, _ = settled(a, b, c, extra, more, random, source, target)
-        code, raised, _ = element(a, b, c, extra, random, source, target)
-        return code, raised
-
-    return apply
-
-
-def compared(relation, signals_all, source):
-    """A comparison: whether the relation holds; `signals_all`: whether any NaN signals."""
-    compare = loops._compared(relation)
+def of_two(element, signals, source, target):
+    """An element of `loops` that looks at two codes: a comparison, for which any NaN signals if `signals`, or a choice."""
 
     @jit.kernel
     def apply(a, b, c, bits):
-        return compare(a, b, source, signals_all)
-
-    return apply
-
-
-def extreme(largest, number, source, target):
-    """The lesser or greater code."""
-    choose = loops._extreme(largest, number)
-
-    @jit.kernel
-    def apply(a, b, c, bits):
-        return choose(a, b, source, target)
+        return element(a, b, signals, source, target)
 
     return apply
 
 
 def integer(source, target, limits, width):
     """An integer; `limits` as `loops.to_integer` has them."""
-    convert, draws = loops._integer(width > 0), width > 0
+    convert, draws = loops.integer(width > 0), width > 0
     lowest, bound, nan_result, low_result, high_result, exact = limits
 
     @jit.kernel

@@ -175,6 +175,22 @@ def _settled(operation):
     return jit.referable(settled, operation)
 
 
+@cache
+def rounded(operation, way, unusual, payloads, draws):
+    """One element, if it `draws` by a random number: codes, and what the value lacks, `more`, in, (code, flags) out."""
+    element, settled = _element(operation, way, unusual, payloads), _settled(operation)
+    settles = draws and operation != "round_to_integral"
+
+    @jit.kernel
+    def rounded(code_a, code_b, code_c, extra, more, random, source, target):
+        if settles:
+            random, _ = settled(code_a, code_b, code_c, extra, more, random, source, target)
+        code, raised, _ = element(code_a, code_b, code_c, extra, random, source, target)
+        return code, raised
+
+    return jit.referable(rounded, operation, way, unusual, payloads, draws)
+
+
 NUMBER, SIGNALS, FLAGS = 256, 512, 255
 """What a row of values knows of each: whether its operands are numbers, whether one signals, and flags of the operation."""
 
@@ -505,12 +521,12 @@ def gathering_pairs(each):
 
 
 @cache
-def _compared(relation):
-    """Two elements compared: codes in, (whether the relation holds, flags) out."""
+def compared(relation):
+    """Two elements compared: codes in, (whether the relation holds, flags) out. `signals_all`: whether any NaN raises INVALID."""
     less, equal = relation in ("lt", "le"), relation in ("eq", "le")
 
     @jit.kernel
-    def compared(code_a, code_b, source, signals_all):
+    def compared(code_a, code_b, signals_all, source, target):
         x = decode(code_a, source)
         y = decode(code_b, source)
         unordered = (x != x) | (y != y)
@@ -520,10 +536,11 @@ def _compared(relation):
     return jit.referable(compared, relation)
 
 
-def _choosing(element):
-    """loop(a, b, c, results, flags, read, made, integers, floats, signals) -> flags OR-ed together: an element(a, b, source, target, signals).
+@cache
+def choosing(element):
+    """loop(a, b, c, results, flags, read, made, integers, floats, signals) -> flags OR-ed together: an element(a, b, signals, source, target).
 
-    Codes and flags as in `elementwise`; `c` is for nothing. `signals`: whether any NaN raises INVALID.
+    Codes and flags as in `elementwise`; `c` is for nothing.
     """
 
     def choosing_loop(a, b, c, results, flags, read, made, integers, floats, signals):
@@ -535,7 +552,7 @@ def _choosing(element):
             x, y, _ = read_operands(words, (a, b, b), 2, read, first, count)
             told = flags[first : first + count] if flags.size else room[:count]
             for i in range(count):
-                found[i], told[i] = element(x[i], y[i], source, target, signals)
+                found[i], told[i] = element(x[i], y[i], signals, source, target)
             write_words(results, found[:count], made, first)
             for i in range(count):
                 seen |= told[i]
@@ -545,23 +562,11 @@ def _choosing(element):
 
 
 @cache
-def comparison(relation):
-    """The loop of a relation: eq, lt, le. Results are 1 where it holds."""
-    compared = _compared(relation)
+def extreme(largest, number):
+    """The lesser or greater of two elements: codes, and what says nothing here, in, (code, flags) out. `number`: a NaN gives way to a number."""
 
     @jit.kernel
-    def element(code_a, code_b, source, target, signals):
-        return compared(code_a, code_b, source, signals)
-
-    return _choosing(jit.referable(element, "comparison", relation))
-
-
-@cache
-def _extreme(largest, number):
-    """The lesser or greater of two elements: codes in, (code, flags) out."""
-
-    @jit.kernel
-    def extreme(code_a, code_b, source, target):
+    def extreme(code_a, code_b, _, source, target):
         x = decode(code_a, source)
         y = decode(code_b, source)
         nan_a, nan_b = x != x, y != y
@@ -601,22 +606,11 @@ def _extreme(largest, number):
     return jit.referable(extreme, largest, number)
 
 
-@cache
-def extremum(largest, number):
-    """The loop that chooses the lesser or greater one. `number`: a NaN gives way to a number."""
-    extreme = _extreme(largest, number)
-
-    @jit.kernel
-    def element(code_a, code_b, source, target, signals):
-        return extreme(code_a, code_b, source, target)
-
-    return _choosing(jit.referable(element, "extremum", largest, number))
-
-
 # -- folds: one element after another ------------------------------------------------------------------------------------
 
 
-def _folding(step):
+@cache
+def folded(step):
     """loop(start, stop, values, before, codes, flags, extra, integers, floats) -> 0: `step` down columns start ... stop.
 
     `codes` has the first row of `values` in its own, and a row for each of them, or one for the last step alone;
@@ -648,19 +642,7 @@ def folding(operation, way, unusual):
         code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
         return code, raised
 
-    return _folding(jit.referable(step, operation, way, unusual))
-
-
-@cache
-def folding_extremum(largest, number):
-    """The fold by a choice of two; `extra` is for nothing."""
-    extreme = _extreme(largest, number)
-
-    @jit.kernel
-    def step(code_a, code_b, extra, source, target):
-        return extreme(code_a, code_b, source, target)
-
-    return _folding(jit.referable(step, "extremum", largest, number))
+    return folded(jit.referable(step, operation, way, unusual))
 
 
 @cache
@@ -697,7 +679,7 @@ def _folding_drawn():
 
 
 @cache
-def _integer(drawn):
+def integer(drawn):
     """One element as an integer: a code in, (int64 or the bits of uint64, flags) out."""
     selected, drawn_integer = rounding.selected, projected.drawn_by_method
 
@@ -735,7 +717,7 @@ def to_integer(drawn):
     Codes and flags as in `elementwise`. `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid.
     `uniforms` are the random numbers of stochastic rounding, one per element, else empty.
     """
-    integer = _integer(drawn)
+    element = integer(drawn)
 
     def to_integer_loop(
         codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result,
@@ -749,7 +731,7 @@ def to_integer(drawn):
             read_words(x, codes, read, first)
             for i in range(x.size):
                 random = uniforms[first + i] if drawn else 0.0
-                results[first + i], raised = integer(x[i], random, source, target, *limits)
+                results[first + i], raised = element(x[i], random, source, target, *limits)
                 seen |= raised
                 if flags.size:
                     flags[first + i] = raised

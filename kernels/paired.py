@@ -9,9 +9,7 @@ from .accumulate import (
     carry_row,
     collect_row,
     draw_row,
-    drawn_projected_row,
     drawn_row,
-    settled_projected_row,
     settled_row,
 )
 from .jit import copy_row, fill_row, scratch
@@ -49,14 +47,13 @@ def collected():
 
 
 @jit.once
-def collected_drawn(restated):
+def collected_drawn():
     """loop(first, last, terms, magics, work, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream).
 
     The same of a grid of outputs, rounded stochastically: terms (terms, rows, columns) become codes and flags of the stage RUNNING,
-    which has done `step` roundings before. Unit u is OUTPUTS columns of a row. Rules that are not `restated` round as `kernels.projected` has it.
+    which has done `step` roundings before. Unit u is OUTPUTS columns of a row.
     There is room for OUTPUTS in `work`, once more than there are magics.
     """
-    draw, settle = (drawn_row, settled_row) if restated else (drawn_projected_row, settled_projected_row)
 
     def collected_drawn_loop(
         first, last, terms, magics, work, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream
@@ -84,8 +81,8 @@ def collected_drawn(restated):
             corner = index + i * row_stride + start * column_stride
             draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
             whole = room[0]
-            if draw(running, whole, random, rounded_to, by_rounding, ints, floats):
-                settle(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
+            if drawn_row(running, whole, random, rounded_to, by_rounding, ints, floats):
+                settled_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
             for j in range(count):
                 codes[i, start + j] = rounded_to[j]
                 flags[i, start + j] = by_rounding[j] | happened[j]

@@ -151,7 +151,7 @@ def drawn(
     site = planned.sites[dots().RUNNING]
     codes, flags = np.empty(terms.shape[1:], site.format.dtype), np.empty(terms.shape[1:], np.uint8)
     begun, width = planned.begun.get(dots().RUNNING, 0), paired().OUTPUTS
-    loop = spared(paired().collected_drawn(site.rule.restated))
+    loop = spared(paired().collected_drawn())
 
     def work(start: int, stop: int) -> int:
         size = min((stop - start) * width, codes.size) * len(terms)

@@ -114,9 +114,6 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
     name, settings, source = wanted.operation, wanted.settings, wanted.source.spec
     if name == "decode":
         return kernels.nothing
-    if name in ("eq", "lt", "le"):
-        signals_all = wanted.signalling or NAN_POLICIES[settings.nan].any_nan_signals
-        return kernels.compared(name, signals_all, spec.source(source, CARRIER64, settings.daz))
     if name == "to_integer":
         rounding = Rule(
             rounding=settings.rounding, daz=settings.daz, sr_method=settings.sr_method, random_width=width or 52
@@ -126,8 +123,12 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
         return kernels.integer(*numbers, limits, width)
     rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 1, True)  # none: nothing is drawn
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
+    if name in ("eq", "lt", "le"):
+        signals = wanted.signalling or rule.policy.any_nan_signals
+        return kernels.of_two(kernels.loops.compared(name), signals, *numbers)
     if name.startswith(("minimum", "maximum")):
-        return kernels.extreme(name.startswith("maximum"), name.endswith("number"), *numbers)
+        chosen = kernels.loops.extreme(name.startswith("maximum"), name.endswith("number"))
+        return kernels.of_two(chosen, False, *numbers)
     if name == "encode":
         return _rounded("encode", FLOAT64, wanted.target, settings, True, 0.0, width)
     extra = float(wanted.exact) if name == "round_to_integral" else 0.0
