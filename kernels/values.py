@@ -407,11 +407,8 @@ def rounding_values(single, narrow, unsigned, gap, mode, each):
     load, store = accesses(single, narrow)
     step_row, any_outside, draws = stepping(single, narrow, unsigned, gap, mode), looking(single), mode.draws
     plain_row = plain_way(single, narrow, each)
-    block, jam, endless = (
-        BLOCK if draws else TOGETHER,
-        mode == Rounding.UP_OR_DOWN,
-        SINGLE_MAGNITUDE if single else MAGNITUDE,
-    )
+    block, jam = BLOCK if draws else TOGETHER, mode == Rounding.UP_OR_DOWN
+    endless = SINGLE_MAGNITUDE if single else MAGNITUDE
 
     @row
     def rounded_row(x, out, flags, lattice, key, stream, start, handed, width):

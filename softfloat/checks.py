@@ -46,9 +46,10 @@ def check_whole(name: str, value: Any, low: int) -> int:
 
 
 def check_count(name: str, value: Any, low: int = 1) -> int:
-    """How many of something: a positive integer, or one from 0 on."""
+    """How many of something: a positive integer, or one from `low` on."""
     if not is_integer(value) or value < low:
-        raise ValueError(f"{name} must be a {'positive' if low else 'non-negative'} integer, got {value!r}")
+        accepted = {0: "a non-negative integer", 1: "a positive integer"}.get(low, f"an integer of at least {low}")
+        raise ValueError(f"{name} must be {accepted}, got {value!r}")
     return int(value)
 
 

@@ -73,6 +73,7 @@ MODES: dict[int, Rounding] = {
 STOCHASTIC, EITHER = 5, 6
 PYCHOP_MODES = {1: 1, 2: 2, 3: 3, 4: 4, 5: 5, 6: 6, 7: 0, 8: -1, 9: 7, 10: 6}
 """pychop's numbers -> chop's; 10 is CADNA's, one bit for each number, as likely."""
+CHOICES = dict.fromkeys(("subnormal", "infinity", "saturation"), (None, 0, 1)) | {"explim": (0, 1), "flip": (0, 1, 2)}
 LACKING = {8: "no rounding, is not here: leave the call out"}
 """What others have under a number, and this package has not."""
 
@@ -132,10 +133,8 @@ class Options:
     def __post_init__(self) -> None:
         if self.format not in NAMED and self.format not in CUSTOM:
             check_choice("format", self.format, (*NAMED, *CUSTOM))
-        for name in ("subnormal", "infinity", "saturation"):
-            check_choice(name, getattr(self, name), (None, 0, 1))
-        check_choice("explim", self.explim, (0, 1))
-        check_choice("flip", self.flip, (0, 1, 2))
+        for name, accepted in CHOICES.items():
+            check_choice(name, getattr(self, name), accepted)
         check_mode("round", self.round, MODES, LACKING)
         if check_real("p", self.p, 0.0) > 1:
             raise ValueError(f"p must be a probability, 0 to 1, got {self.p!r}")

@@ -205,9 +205,10 @@ def _settings(
     """The environment's settings, and those of the call."""
     unknown = options.keys() - set(OPTIONS)
     if unknown:
+        accepted = "subnormals", "range", "saturate", "flip", *OPTIONS
         raise TypeError(
-            f"unknown option {', '.join(map(repr, sorted(unknown)))} of round; accepted: {', '.join(OPTIONS)}"
-            f"{nearest(min(unknown), OPTIONS)}"
+            f"unknown option {', '.join(map(repr, sorted(unknown)))} of round; accepted: {', '.join(accepted)}"
+            f"{nearest(min(unknown), accepted)}"
         )
     given = {name: value for name, value in options.items() if name not in CALL}
     check_switch("saturate", saturate, optional=True)

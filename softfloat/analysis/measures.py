@@ -41,6 +41,8 @@ def backward_error(a: Any, x: Any, b: Any, kind: str = "normwise") -> float:
     """
     check_choice("kind", kind, KINDS)
     a, x, b = values_of(a, "a", 2), values_of(x, "x", 1), values_of(b, "b", 1)
+    if a.shape != b.shape + x.shape:
+        raise ValueError(f"a, x and b must have shapes (m, n), (n,) and (m,), got {a.shape}, {x.shape} and {b.shape}")
     with np.errstate(all="ignore"):
         rest, sizes = np.abs(b - a @ x), np.abs(a)
         if kind == "normwise":

@@ -192,6 +192,8 @@ class trace:
             rows.append([*cells, f"{one.line}: {one.source}"])
         return aligned(rows, [0, len(rows[0]) - 1])
 
+    __str__ = table
+
     def _told(
         self, operation: Any, operands: tuple[Any, ...], options: dict[str, Any], env: Environment
     ) -> Callable[[Any, Any], None]:

@@ -12,13 +12,12 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
-from softfloat.accumulators import Accumulator
 from softfloat.arrays.handlers import as_soft
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.softarray import SoftArray, from_codes
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
-from softfloat.linalg.steps import Raised, Steps, check_matrix, identity, mirrored, spread
+from softfloat.linalg.steps import Raised, Steps, Summing, check_matrix, identity, mirrored, spread
 from softfloat.status import Flags
 
 __all__ = ["LDL", "LU", "ldl", "lu", "solve_triangular"]
@@ -185,7 +184,7 @@ def even(order: Places) -> bool:
     return even
 
 
-def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumulator: Accumulator | None = None) -> LU:
+def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumulator: Summing | None = None) -> LU:
     """LU factors of a matrix: each element a_ij + (-l_i1) u_1j + (-l_i2) u_2j + ..., below the diagonal divided by the pivot.
 
     Parameters
@@ -200,7 +199,7 @@ def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumu
         added alone, no bit depends on it, and None is what is quick. By other accumulators None is 64; from n on, each
         element is one sum. Under stochastic rounding, random numbers come with each step in the order of blocks, so that
         block, seed and shape fix the result.
-    accumulator : Accumulator, optional
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
         How to sum; default the environment's.
 
     Returns

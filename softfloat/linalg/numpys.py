@@ -388,7 +388,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[SoftArray, SoftArray, int,
     if rank < size:
         raise np.linalg.LinAlgError(
             f"numpy.linalg.lstsq of SoftArrays needs full rank {size}, got {rank}, of singular values up to {s.values[0]}; "
-            "accepted: numpy.linalg.pinv(a) @ b, where they are finite"
+            "accepted: numpy.linalg.pinv(a) @ b, where they are finite, or a smaller rcond"
         )
     residuals = wrapped(np.empty(0, fmt.dtype), fmt)
     if m >= n:

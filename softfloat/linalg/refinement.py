@@ -72,6 +72,8 @@ class Refined:
                 columns.append([name, *(f"{x:.2e}" for x in found)])
         return aligned([*zip(*columns, strict=True)], [])
 
+    __str__ = table
+
 
 def refine(
     A: Any,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -18,8 +19,10 @@ from softfloat.engine import Codes, calls, elementwise
 from softfloat.engine.calls import SMALL
 from softfloat.engine.panels import panels
 from softfloat.environments import WATCHES, current_environment
+from softfloat.formats import Format
 from softfloat.status import Flags
 
+Summing = Accumulator | Callable[[Format], Accumulator]
 PIECE = 64  # products in one sum, where an accumulator's bits depend on how many there are
 OUTER, INNER = 64, 16  # rows and columns of blocks, where they do not: to be quick
 
@@ -35,7 +38,7 @@ class Steps:
         Of the function, for messages and traps.
     block : int, optional
         Products in one sum.
-    accumulator : Accumulator, optional
+    accumulator : Accumulator, or callable from Format to Accumulator, optional
         The environment's unless given.
 
     Attributes
@@ -44,9 +47,7 @@ class Steps:
         Whether products are added one at a time and every sum is rounded to the format: then no bit depends on `block`.
     """
 
-    def __init__(
-        self, x: SoftArray, name: str, block: int | None = None, accumulator: Accumulator | None = None
-    ) -> None:
+    def __init__(self, x: SoftArray, name: str, block: int | None = None, accumulator: Summing | None = None) -> None:
         fmt = x.format
         if not fmt.zero or not fmt.signed:
             raise TypeError(f"{name} needs a format with zero and negative numbers, got {fmt}; astype() converts")
@@ -54,7 +55,8 @@ class Steps:
         if self.env.position is not None:
             raise ValueError(f"{name} takes no block of a larger array; accepted: an environment without position")
         self.fmt, self.name = fmt, name
-        self.how = accumulator_for(fmt) if accumulator is None else check_accumulator(accumulator)
+        how = accumulator(fmt) if callable(accumulator) else accumulator
+        self.how = accumulator_for(fmt) if how is None else check_accumulator(how)
         self.fused = self.how == fma(fmt)
         self.single = self.fused or self.how == mul_add(fmt)
         seen = self.env.traps or WATCHES or not self.single  # step by step, then

@@ -72,6 +72,10 @@ def test_kinds_and_accumulators_without_a_bound() -> None:
         (lambda: analysis.gamma_tilde(3, float16, 1.0), "probability must be less than 1"),
         (lambda: analysis.condition(np.eye(2), np.ones(2)), "x is for kind='componentwise'"),
         (lambda: analysis.backward_error(np.eye(2), np.eye(2), np.ones(2)), "x must have 1 axes"),
+        (
+            lambda: analysis.backward_error(np.eye(2), np.ones(2), np.ones(1)),
+            r"must have shapes \(m, n\), \(n,\) and \(m,\)",
+        ),
         (lambda: analysis.backward_error(np.eye(2), np.ones(2), np.ones(2), "some"), "kind must be"),
     ):
         with pytest.raises(ValueError, match=message):

@@ -85,6 +85,7 @@ def test_what_overflows_underflows_and_is_absorbed_is_counted() -> None:
     assert by["sum", start + 4].worst == pytest.approx((whole - float(native[-1])) / whole * 2**11)
     assert by["sqrt", start + 5].invalid == 3
     assert np.isnan(last[0].values)
+    assert str(found) == found.table()
     text = found.table().splitlines()
     assert text[0].split() == [
         "operation",
@@ -292,7 +293,7 @@ def test_digits_of_what_is_known() -> None:
 def test_what_digits_refuses() -> None:
     for options, message in (
         ({"rounding": "nearest_even"}, "rounding must be"),
-        ({"runs": 1}, "runs must be"),
+        ({"runs": 1}, "runs must be an integer of at least 2"),
         ({"confidence": 1.0}, "confidence must be less than 1"),
         ({"probability": 0.0}, "probability must be"),
         ({"seed": -1}, "seed must be"),

@@ -222,6 +222,13 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
 }  # fmt: skip
 
 
+def test_accumulators_of_a_call_are_taken_as_environments_take_them() -> None:
+    with softfloat.environment(accumulator=softfloat.accumulators.exact):
+        wanted = linalg.lu(HALF).lu
+    for how in (softfloat.accumulators.exact, softfloat.accumulators.exact("float16")):
+        assert np.array_equal(linalg.lu(HALF, accumulator=how).lu.codes, wanted.codes)
+
+
 def _placed() -> Any:
     with softfloat.environment(position=softfloat.Position((0, 0), (12, 12))):
         return np.linalg.inv(HALF)

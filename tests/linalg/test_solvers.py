@@ -258,6 +258,7 @@ def test_a_matrix_beyond_half_is_squeezed() -> None:
 def test_tables() -> None:
     a, b, x = system(1e2)
     found = linalg.refine(a, b, factor="bfloat16", working="float32", residual="twice", exact=x, solver="gmres")
+    assert str(found) == found.table()
     lines = found.table().split("\n")
     assert lines[0].split() == ["step", "inner", "forward", "nbe", "cbe"]
     assert len(lines) == found.steps + 2

@@ -76,7 +76,7 @@ def check_formats(fmt: Any) -> tuple[Format, Format]:
 def check_accumulator(accumulator: Any) -> Accumulator:
     """Refuse anything but an accumulator."""
     if not isinstance(accumulator, Accumulator):
-        advice = nearest(accumulator, PRESETS) if isinstance(accumulator, str) else ""
+        advice = nearest(accumulator, PRESETS) if isinstance(accumulator, str) and accumulator not in PRESETS else ""
         raise TypeError(
             f"accumulator must be a softfloat.Accumulator, which functions of softfloat.accumulators such as fma('float32') make, "
             f"got {accumulator!r}{advice}"
