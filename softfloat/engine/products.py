@@ -269,13 +269,10 @@ def random_of(call: Call) -> ways.Random:
 def _in_blocks(problem: Problem, scales: Scales, planned: Program, call: Call, results: Results) -> bool:
     """Whether operands in block formats went to the loops of units from their codes, or their segments did."""
     levels = planned.accumulator.reduction
-    operands = zip((problem.a, problem.b), planned.formats, strict=True)
     if not (levels and levels[0].scaling):
         done = block_units.run(planned, scales, problem.c, _place_of(problem), random_of(call))
-    elif problem.paired or not all(arguments.all_finite(*x) for x in operands):
-        return False
     else:
-        done = _by_parts(problem, planned, call)
+        done = None if problem.paired else _by_parts(problem, planned, call)
     if done is not None:
         _finish(done, problem, planned, call, results)
     return done is not None
@@ -485,6 +482,9 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
         return None
     if tally is None and (done := _in_one(problem, planned, call, scaling)) is not None:
         return done
+    operands = zip((problem.a, problem.b), planned.formats, strict=True)
+    if scaling is not None and not (scaling.finite and all(arguments.all_finite(*x) for x in operands)):
+        return None
     return segments.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
 
 

@@ -58,6 +58,11 @@ class Scaling(NamedTuple):
         """Of the grid."""
         return len(self.a), self.b.shape[1]
 
+    @property
+    def finite(self) -> bool:
+        """Whether all are."""
+        return all(x.max(initial=0) < fast().INFINITE_BITS for x in (self.a, self.b))
+
     def panels(self, height: int, width: int) -> tuple[Codes, Codes]:
         """Of whole tiles: those of rows and those of columns, (segments, rows) and (segments, columns)."""
         found = []
@@ -99,15 +104,13 @@ def _codes_of(blocks: Blocks, products: Codes) -> Codes:
 
 
 def scaling_of(planned: Program, scales: Scales) -> Scaling | None:
-    """The scales of a grid's segments; None where they are added by other steps, or are no numbers of the stage's that all is finite in."""
+    """The scales of a grid's segments; None where they are added by other steps, or are no numbers of the stage's."""
     how, site = planned.accumulator, planned.sites[dots().LEVEL]
     if site.format.spec != FLOAT32 or site.rule.daz:
         return None
     begins = np.array(segment_bounds(how, planned.products)[:-1], np.int64)
     if scales.blocks is not None and all(x.scale.spec == FLOAT32 for x in scales.blocks):
         first, second = (_codes_of(x, begins) for x in scales.blocks)
-        if max(x.max(initial=0) for x in (first, second)) >= fast().INFINITE_BITS:
-            return None
         return Scaling(str(how.reduction[0].scaling), first.T, second)
     values = scales.at(begins)
     with np.errstate(over="ignore", invalid="ignore"):

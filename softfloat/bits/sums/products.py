@@ -195,7 +195,8 @@ class Contraction:
             views = [grid_view(whole, problem.index, (rows, columns), distances) for whole in wholes]
             places = [view if view.flags.c_contiguous else np.empty(view.shape, view.dtype) for view in views]
             nothing = () if self.count else UNCOUNTED
-            for part, cut in pieces(replace(problem, cumulative=cumulative), outputs, planned.goes_on):
+            given = replace(problem, cumulative=True) if cumulative else problem
+            for part, cut in pieces(given, outputs, planned.goes_on):
                 if cut is None:
                     run(part, planned, self.call, Results(*places, *nothing))
                     continue
