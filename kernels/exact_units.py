@@ -3,7 +3,6 @@
 from typing import NamedTuple
 
 from .steps import (
-    INEXACT,
     LARGEST_SO_FAR,
     SMALLEST,
     VALUE,
@@ -12,7 +11,7 @@ from .steps import (
     to_odd,
     without_subnormals,
 )
-from .units import narrowed, stored
+from .units import Watch, narrowed
 from .vectors import Vector
 
 BITS_OF_FLOAT32, BITS_OF_HALF = 29, 42  # of float64's that are taken away
@@ -103,11 +102,11 @@ def moved_up(tile, row, x):
     return ((x.bits() + random) & -(1 << BITS_OF_HALF)).floats()
 
 
-def exact_sum_of(tile, row, running, number, unit, watchful):
+def exact_sum_of(tile, row, running, number, unit, looks):
     """The running sum and block `number` of a turn of `Exact`: all bits that decide."""
     s = running if unit.signed else running + 0.0
     products = range(number * unit.block, (number + 1) * unit.block)
-    nearest = unit.block == 1 and unit.result == "single" and not watchful  # float64 has more than twice the bits
+    nearest = unit.block == 1 and unit.result == "single" and not looks  # float64 has more than twice the bits
     if unit.careful and not nearest:
         return whole_block(tile, row, s, products, unit.signed)
     sums = [s, *(tile.a(row, k) * tile.b(k) for k in products[: AT_ONCE - 1])]
@@ -117,20 +116,18 @@ def exact_sum_of(tile, row, running, number, unit, watchful):
     return gathered(sums, Vector.__add__)
 
 
-def exact_unit_step(unit, watchful, begin=None, noted=None, store=stored):
-    """A turn of `Exact`. begin(state) and noted(state, memory, before, after), if they are given, come before and after each block."""
+def exact_unit_step(unit, observer):
+    """A turn of `Exact`."""
 
     def step(tile, row, state):
         memory = running = without_subnormals(tile, state[VALUE], unit)
         for number in range(unit.blocks):
             before = running
-            if begin:
-                begin(state)
-            s = exact_sum_of(tile, row, before, number, unit, watchful)
-            running = narrowed(tile, s, unit.result, before, state, watchful, unit.saturate)
-            if noted:
-                noted(state, memory, before, running)
-        state[VALUE] = store(tile, row, running, memory, state, watchful, unit) if unit.stored else running
+            observer.begin(state)
+            s = exact_sum_of(tile, row, before, number, unit, observer.looks)
+            running = narrowed(tile, s, unit.result, before, state, observer, unit.saturate)
+            observer.block(state, before if unit.result == "half" else memory, before, running)
+        state[VALUE] = observer.stored(tile, row, running, memory, state, unit) if unit.stored else running
         return state
 
     return step
@@ -151,12 +148,17 @@ EXTREMES = LARGEST_SO_FAR, SMALLEST
 """Of running sums before blocks: the largest magnitude, and the least but for zero, less one bit, of each lane."""
 
 
-def quick_exact_step(unit, added, kept, extremes=EXTREMES):
-    """A turn of `Exact`, of all rows together, that is right where float64 has every bit of a block's sum; `extremes` tell whether it has.
+def extremes_of(unit, counts):
+    """Those that are told: where additions are counted, the largest of finite sums is known by the least and the greatest."""
+    return EXTREMES if not counts or (unit.stored and not cuts(unit)) else (SMALLEST,) * cuts(unit)
 
-    added(state, before, exact, after) looks at an addition, or is None; kept(tile, row, running, memory, state) is a store that `cuts` nothing.
+
+def quick_exact_step(unit, observer):
+    """A turn of `Exact`, of all rows together, that is right where float64 has every bit of a block's sum; EXTREMES tell whether it has.
+
     Conversions of the CPU cost more than cutting bits. The noise of stores is 16 random bits.
     """
+    extremes = extremes_of(unit, observer.in_lanes)
 
     def begun(tile, row, state):
         memory = without_subnormals(tile, state[VALUE], unit)
@@ -177,9 +179,10 @@ def quick_exact_step(unit, added, kept, extremes=EXTREMES):
             if SMALLEST in extremes:
                 state[SMALLEST] = (magnitude.bits() - 1).floats().at_most(state[SMALLEST])  # no zero is smallest
             single = unit.result == "single"
-            after = split(s, BITS_OF_FLOAT32) if single else narrowed(tile, s, unit.result, running, state, False)
-            if added:
-                added(state, running, s, after)
+            after = (
+                split(s, BITS_OF_FLOAT32) if single else narrowed(tile, s, unit.result, running, state, Watch(False))
+            )
+            observer.added(state, running, s, after)
             return state | {RUNNING: after}
 
         return step
@@ -188,24 +191,11 @@ def quick_exact_step(unit, added, kept, extremes=EXTREMES):
         running, memory = state.pop(RUNNING), state.pop(MEMORY)
         if cuts(unit):
             half = moved_up(tile, row, running) if unit.stored == "drawn" else split(running, BITS_OF_HALF)
-            if added:
-                added(state, memory, running, half)
+            observer.added(state, memory, running, half)
             running = half
         elif unit.stored:
-            running = kept(tile, row, running, memory, state)
+            running = observer.stored(tile, row, running, memory, state, unit)
         state[VALUE] = running
         return state
 
     return in_phases(begun, *(summed(number) for number in range(unit.blocks)), stores, shared=extremes)
-
-
-def quick_step(unit, watchful):
-    """The same, whose additions are looked at if it is `watchful`."""
-
-    def added(state, before, exact, after):
-        state[INEXACT] = state[INEXACT].bits() | (after.bits() ^ exact.bits())
-
-    def kept(tile, row, running, memory, state):
-        return stored(tile, row, running, memory, state, watchful, unit)
-
-    return quick_exact_step(unit, added if watchful else None, kept)

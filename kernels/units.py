@@ -14,10 +14,13 @@ import numpy as np
 
 from .steps import (
     COUNTED_SLOTS,
+    COUNTS,
     EXPONENT,
     EXPONENT64,
-    INEXACT,
+    GREATEST,
+    LEAST,
     OVERFLOW,
+    OVERFLOWED,
     UNDERFLOW,
     UNSETTLED,
     VALUE,
@@ -32,10 +35,11 @@ from .steps import (
     to_odd,
     without_subnormals,
 )
+from .sums.observers import Addition, Flags
 
-LEAD, TOTAL, PART, PER_GRID, LOST = range(COUNTED_SLOTS, COUNTED_SLOTS + 5)
+LEAD, TOTAL, PART, PER_GRID = range(COUNTED_SLOTS, COUNTED_SLOTS + 4)
 """Between the phases of a long block: the power of two that sets its grid, the sum of terms so far, or of the first half and of the others,
-the reciprocal grid, and where additions are counted, whether this one has lost bits."""
+and the reciprocal grid."""
 
 
 class UnitNumbers(NamedTuple):
@@ -68,6 +72,35 @@ class UnitNumbers(NamedTuple):
     span: float = 0.0  # of a register's whole numbers
     half_span: float = 0.0
     per_span: float = 0.0
+
+
+class Watch(Flags):
+    """What turns tell: whether anything was inexact, if anybody `looks`. Blocks and stores `begin`, and end as a `block` or as what is `stored`."""
+
+    def __init__(self, looks):
+        self.looks = looks
+
+    def cut(self, state, found, exact):
+        """A rounding, of what was exact, if somebody looks."""
+        if self.looks:
+            self.rounding(state, found.bits() ^ exact.bits())
+
+    def begin(self, state):
+        """A block begins, a store, or a turn of sums that are additions each."""
+
+    def part(self, state):
+        """What has been rounded since then was no addition."""
+
+    def block(self, state, memory, before, after):
+        """A block was added to what was there before; whatever is infinite in `memory` stays so."""
+
+    def added(self, state, before, exact, after):
+        """An addition to finite numbers."""
+        self.cut(state, after, exact)
+
+    def stored(self, tile, row, running, memory, state, unit):
+        """A running sum to memory, as `stored` does it."""
+        return stored(tile, row, running, memory, state, self.looks, unit)
 
 
 # -- sums of float32 -------------------------------------------------------------------------------------------------
@@ -112,11 +145,9 @@ def nudged(s, error, rounding):
     return outward.choose(bits + step, bits).floats()
 
 
-def single_sum(tile, x, y, unit, state, watchful, noted=None):
-    """x + y in float32, rounded as the unit does; x, or the exact product of a pair (a, b), and a number.
-
-    noted(state, before, lost, after), if it is given, counts the addition, of which all bits are known in watchful steps, in place of INEXACT.
-    """
+def single_sum(tile, x, y, unit, state, observer, adds=True):
+    """x + y in float32, rounded as the unit does; x, or the exact product of a pair (a, b), and a number. `adds`: it is an addition to the sum."""
+    watchful = observer.looks
     if isinstance(x, tuple):
         product = x[0] * x[1]
         if unit.rounding == "nearest_even" and not watchful and tile.fuses:
@@ -129,10 +160,11 @@ def single_sum(tile, x, y, unit, state, watchful, noted=None):
         return in_direction(lambda direction: product.plus_toward(direction, y), unit.rounding)
     s, error = sum_and_error(product, y)
     after = moved_off(s, error, product, y, unit.rounding)
-    if noted:
-        noted(state, y if isinstance(x, tuple) else x, error.nonzero(), after)
+    if adds and watchful:
+        lost = error.nonzero() if observer.in_lanes else error.bits()
+        observer.addition(state, Addition(y if isinstance(x, tuple) else x, after, lost))
     elif watchful:
-        state[INEXACT] = state[INEXACT].bits() | error.bits()
+        observer.rounding(state, error.bits())
     return after
 
 
@@ -147,48 +179,51 @@ def moved_off(s, error, x, y, rounding):
     return nudged(s, error, rounding)
 
 
-def single_product(tile, row, k, unit, state, watchful):
+def single_product(tile, row, k, unit, state, observer):
     """A product in float32; only the nearest one is not exact."""
     a, b = tile.a(row, k), tile.b(k)
     product = a * b
-    if watchful and not unit.exact:
+    if observer.looks and not unit.exact:
         lost = (a.double() * b.double()).bits() ^ product.double().bits()
-        state[INEXACT] = lost.nonzero().choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+        observer.rounding(state, lost.nonzero())
     return product + 0.0 if unit.unsigned else product
 
 
-def pairs_step(unit, watchful, noted=None):
-    """A turn of `Pairs`; `noted` is what `single_sum` takes."""
+def pairs_step(unit, observer):
+    """A turn of `Pairs`, no sum of which overflows."""
 
     def leaf_of(tile, row, first, state):
         if unit.leaf == 1:
-            return single_product(tile, row, first, unit, state, watchful)
+            return single_product(tile, row, first, unit, state, observer)
         start = tile.a(row, first) * tile.b(first)
-        return single_sum(tile, (tile.a(row, first + 1), tile.b(first + 1)), start, unit, state, watchful)
+        pair = tile.a(row, first + 1), tile.b(first + 1)
+        return single_sum(tile, pair, start, unit, state, observer, False)
 
     def block_of(tile, row, first, state):
         if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned:
             start = tile.a(row, first) * tile.b(first)
             pair = tile.a(row, first + 1), tile.b(first + 1)
-            return single_sum(tile, pair, start, unit, state, watchful, noted if unit.tree else None)
+            return single_sum(tile, pair, start, unit, state, observer, unit.tree)
 
         def leaf(number):
             return leaf_of(tile, row, first + number * unit.leaf, state)
 
         def joined(x, y, _):
-            return single_sum(tile, x, y, unit, state, watchful, noted)
+            return single_sum(tile, x, y, unit, state, observer)
 
         return in_pairs(unit.block // unit.leaf, leaf, joined)
 
     def met(tile, row, first, before, state):
         if unit.fused:
-            return single_sum(tile, (tile.a(row, first), tile.b(first)), before, unit, state, watchful, noted)
-        return single_sum(tile, before, block_of(tile, row, first, state), unit, state, watchful, noted)
+            return single_sum(tile, (tile.a(row, first), tile.b(first)), before, unit, state, observer)
+        return single_sum(tile, before, block_of(tile, row, first, state), unit, state, observer)
 
     def step(tile, row, state):
+        observer.begin(state)
         if not unit.chains:
             for first in range(0, unit.group, unit.block):
                 state[VALUE] = met(tile, row, first, state[VALUE], state)
+            observer.part(state)
             return state
         zero = (state[VALUE].bits() & 0).floats()
         sums = [zero] * unit.chains
@@ -197,8 +232,9 @@ def pairs_step(unit, watchful, noted=None):
             sums[chain] = met(tile, row, number * unit.block, sums[chain], state)
         total = sums[0]
         for other in sums[1:]:
-            total = single_sum(tile, total, other, unit, state, watchful, noted)
-        state[VALUE] = single_sum(tile, state[VALUE], total, unit, state, watchful, noted)
+            total = single_sum(tile, total, other, unit, state, observer)
+        state[VALUE] = single_sum(tile, state[VALUE], total, unit, state, observer)
+        observer.part(state)
         return state
 
     return step
@@ -207,7 +243,7 @@ def pairs_step(unit, watchful, noted=None):
 # -- roundings of float64 sums ---------------------------------------------------------------------------------------
 
 
-def narrowed(tile, s, result, running, state, watchful, saturate=False):
+def narrowed(tile, s, result, running, state, observer, saturate=False):
     """A sum in float64, all of whose bits that decide are there, in the running format; the running sum was `running` before.
 
     `result`: "single", the nearest float32; "cut", the format's bits of it; "truncated", float32's, as such; "odd", the same, to odd; "half",
@@ -215,9 +251,8 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
     """
     if result == "truncated":
         y = (s.bits() & -(1 << 29)).floats()
-        if watchful:
-            lost = (y.bits() ^ s.bits()).nonzero()
-            state[INEXACT] = lost.choose(state[INEXACT].bits() | 1, state[INEXACT].bits())
+        if observer.looks:
+            observer.rounding(state, (y.bits() ^ s.bits()).nonzero())
         return y.single()
     if result == "single":
         y = s.single().double()
@@ -230,8 +265,7 @@ def narrowed(tile, s, result, running, state, watchful, saturate=False):
     else:
         y = rounded(tile, s, state, Stage("narrow", noted=saturate), False)
         y = (running.magnitude() < np.inf).choose(y, running)
-    if watchful:
-        state[INEXACT] = state[INEXACT].bits() | (y.bits() ^ s.bits())
+    observer.cut(state, y, s)
     return y
 
 
@@ -297,13 +331,8 @@ class Turn:
     """What turns of `Aligned` do, for one row, or for all rows together: their sums do not wait for one another, and numbers of b that
     rows share are read once."""
 
-    def __init__(self, unit, watchful):
-        self.unit, self.watchful = unit, watchful
-
-    def lost(self, state, cut, exact):
-        """Bits that were cut off are noted."""
-        if self.watchful:
-            state[INEXACT] = state[INEXACT].bits() | (cut.bits() ^ exact.bits())
+    def __init__(self, unit, observer):
+        self.unit, self.observer = unit, observer
 
     def grids(self, tile, scale, name):
         """The grid below a scale."""
@@ -313,10 +342,10 @@ class Turn:
         """A term, in grids, cut to them; of float32 and one product as an integer, which takes one instruction less."""
         if self.unit.single:
             n = y.truncated()
-            self.lost(state, n, y)
+            self.observer.cut(state, n, y)
             return y.integers() if self.unit.term == 1 else n.double()
         n = whole(y, self.unit.cut)
-        self.lost(state, n * 0.5 if self.unit.cut == "odd" else n, y)
+        self.observer.cut(state, n * 0.5 if self.unit.cut == "odd" else n, y)
         return n
 
     def total(self, state):
@@ -328,7 +357,7 @@ class Turn:
         cut = self.unit.sum_cut
         y = x * (tile.integer(f"{name}_per") - scale.bits()).floats()
         n = whole(y, cut)
-        self.lost(state, n * 0.5 if cut == "odd" else n, y)
+        self.observer.cut(state, n * 0.5 if cut == "odd" else n, y)
         return n * self.grids(tile, scale, name)
 
     def product_sum(self, tile, row, k, per_grid):
@@ -381,11 +410,11 @@ class Turn:
 
     def block(self, tile, sums_so_far, first, states):
         """The running sums after one more block."""
+        for state in states:
+            self.observer.begin(state)
         own = [own_power(tile, running) for running in sums_so_far]
-        products, start = (
-            range(first, first + self.unit.block, self.unit.term),
-            [self.start(tile, power) for power in own],
-        )
+        products = range(first, first + self.unit.block, self.unit.term)
+        start = [self.start(tile, power) for power in own]
         if self.unit.halves:
             sums, leads = self.sums_of_halves(tile, products, start, states)
         else:
@@ -408,22 +437,26 @@ class Turn:
 
     def finished(self, tile, s, lead, own, running, state):
         """A row's sum of terms and the running sum, rounded."""
-        unit, watchful = self.unit, self.watchful
+        unit, observer = self.unit, self.observer
         if unit.apart:
-            dot = narrowed(tile, s + 0.0, unit.result, running, state, watchful)
+            dot = narrowed(tile, s + 0.0, unit.result, running, state, observer)
+            observer.part(state)
             s, error = sum_and_error(running, dot)
-            return narrowed(tile, to_odd(s, error), unit.result, running, state, watchful)
-        if not unit.inside:
-            scale = scale_of(lead.at_least(own))
-            addend = running
-            if unit.drop:
-                far = own * tile.parameter("drop") < scale
-                addend = far.choose((running.bits() & 0).floats(), running)
-                self.lost(state, addend.magnitude(), running.magnitude())
-            s = self.cut_to(tile, s, scale, "sum", state)
-            s = s + self.cut_to(tile, addend, scale, "addend", state)
-        found = narrowed(tile, s + 0.0, unit.result, running, state, watchful)
-        return found + 0.0 if unit.positive else found
+            found = narrowed(tile, to_odd(s, error), unit.result, running, state, observer)
+        else:
+            if not unit.inside:
+                scale = scale_of(lead.at_least(own))
+                addend = running
+                if unit.drop:
+                    far = own * tile.parameter("drop") < scale
+                    addend = far.choose((running.bits() & 0).floats(), running)
+                    observer.cut(state, addend.magnitude(), running.magnitude())
+                s = self.cut_to(tile, s, scale, "sum", state)
+                s = s + self.cut_to(tile, addend, scale, "addend", state)
+            found = narrowed(tile, s + 0.0, unit.result, running, state, observer)
+            found = found + 0.0 if unit.positive else found
+        observer.block(state, running, running, found)
+        return found
 
 
 def scale_of(lead):
@@ -438,27 +471,28 @@ def own_power(tile, running):
     return running.nonzero().choose(power, tile.parameter("zero"))
 
 
-def aligned_unit_step(unit, watchful, turn=None, store=stored):
+def aligned_unit_step(unit, observer):
     """A turn of `Aligned`, of all rows together."""
-    turn = turn or Turn(unit, watchful)
+    turn = Turn(unit, observer)
 
     def step(tile, states):
         before = sums = [without_subnormals(tile, state[VALUE], unit) for state in states]
         for number in range(unit.blocks):
             sums = turn.block(tile, sums, number * unit.block, states)
         for row, (state, old, new) in enumerate(zip(states, before, sums, strict=True)):
-            state[VALUE] = store(tile, row, new, old, state, watchful, unit) if unit.stored else new
+            state[VALUE] = observer.stored(tile, row, new, old, state, unit) if unit.stored else new
 
     step.together = True
     return step
 
 
-def aligned_phases(unit, watchful, turn=None):
+def aligned_phases(unit, observer):
     """A block of `Aligned` of any length as several steps, each with the products that it is for, None where it is for none: before its terms; a
     term's power of two; once these are known; a term, and between two parts; after all."""
-    turn = turn or Turn(unit, watchful)
+    turn = Turn(unit, observer)
 
     def before(tile, row, state):
+        observer.begin(state)
         state[LEAD] = turn.start(tile, own_power(tile, state[VALUE]))
         state[TOTAL] = (state[TOTAL].bits() & 0).floats()
         return state
@@ -508,15 +542,15 @@ class Fixed(NamedTuple):
         return 1
 
 
-def fixed_unit_step(unit, watchful, noted=None):
-    """A turn of `Fixed`. noted(state, before, lost, over, changed, after), if it is given, counts the addition."""
+def fixed_unit_step(unit, observer):
+    """A turn of `Fixed`. An addition that goes beyond the register is inexact as well."""
 
     def step(tile, row, state):
         y, before = tile.a(row) * tile.b(), state[VALUE]
         n = whole(y, unit.cut)
         total = before + n
-        if watchful:
-            state[INEXACT] = state[INEXACT].bits() | (n.bits() ^ y.bits())
+        if not observer.in_lanes:
+            observer.cut(state, n, y)
         half = tile.parameter("half_span")
         if unit.saturate:
             over, under = total >= half, total < -half
@@ -528,8 +562,9 @@ def fixed_unit_step(unit, watchful, noted=None):
             total = total - turns * tile.parameter("span")
         state[OVERFLOW] = beyond.choose(1, state[OVERFLOW].bits())
         state[VALUE] = total + 0.0
-        if noted:
-            noted(state, before, (n.bits() ^ y.bits()).nonzero(), beyond, y.differs(0.0), state[VALUE])
+        if observer.in_lanes:
+            lost = (n.bits() ^ y.bits()).nonzero() | beyond
+            observer.addition(state, Addition(before, state[VALUE], lost, beyond, y.differs(0.0)))
         return state
 
     return step
@@ -543,12 +578,17 @@ MAKERS = {
 """What writes the turns of a unit's kind."""
 
 
-def slots_of(unit):
+def is_narrow(unit):
+    """Whether sums of blocks may overflow, or be tiny."""
+    return unit.result == "half" or bool(unit.stored)
+
+
+def slots_of(unit, counts=False):
     """What a unit's steps note beside the running sum and INEXACT."""
+    told, over = (COUNTS, LEAST, GREATEST) * counts, (OVERFLOWED,) * counts
     if unit.kind == "fixed":
-        return (OVERFLOW,)
+        return *told, OVERFLOW, *over
     if unit.kind == "pairs":
-        return ()
-    narrow = unit.result == "half" or bool(unit.stored)
-    slots = (UNDERFLOW,) * narrow + (OVERFLOW,) * (narrow and unit.saturate)
-    return slots + (UNSETTLED,) * (unit.stored == "drawn")
+        return told
+    tiny = (UNDERFLOW, *(OVERFLOW,) * unit.saturate, *over) * is_narrow(unit)
+    return *told, *tiny, *(UNSETTLED,) * (unit.stored == "drawn" and not counts)

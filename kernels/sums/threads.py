@@ -26,7 +26,7 @@ from ..steps import (
     VALUE,
     Numbers,
 )
-from ..units import LEAD, MAKERS, PER_GRID, TOTAL, UnitNumbers, aligned_phases, slots_of
+from ..units import LEAD, MAKERS, PER_GRID, TOTAL, UnitNumbers, Watch, aligned_phases, slots_of
 from . import arithmetics
 from .language import BIT, BYTE, DOUBLE, LONG, SINGLE, WORD, Int
 from .language import SIZES as SIZES_OF
@@ -502,11 +502,10 @@ class Units(Threads):
         self.numbered = Numbers if unit.kind == "pairs" else UnitNumbers
         self.slots = (VALUE, INEXACT, *(slot for slot in slots_of(unit) if slot != UNSETTLED))  # stores have all bits
         if what.phased:
-            self._steps = aligned_phases(unit, True)
+            self._steps = aligned_phases(unit, Watch(True))
         else:
-            self._steps = [
-                (None, exact_unit_step(unit, True) if unit.kind == "exact" else MAKERS[unit.kind](unit, True))
-            ]
+            make = exact_unit_step if unit.kind == "exact" else MAKERS[unit.kind]
+            self._steps = [(None, make(unit, Watch(True)))]
         super().__init__(what)
 
     def _turns(self, panels, corner, first, count, outputs, held):

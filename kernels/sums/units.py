@@ -11,9 +11,10 @@ from typing import NamedTuple
 import numpy as np
 from llvmlite import ir
 
-from .. import counted_units, exact_units, units
+from .. import units
 from ..accumulate import STORE
-from ..exact_units import EXTREMES, cuts, exact_unit_step, is_quick
+from ..counted_units import Counted, turns_at_once
+from ..exact_units import EXTREMES, cuts, exact_unit_step, extremes_of, is_quick, quick_exact_step
 from ..fast import has_feature
 from ..steps import (
     COUNTED_SLOTS,
@@ -31,7 +32,7 @@ from ..steps import (
     VALUE,
     Numbers,
 )
-from ..units import LEAD, LOST, PART, PER_GRID, TOTAL, UnitNumbers
+from ..units import LEAD, PART, PER_GRID, TOTAL, UnitNumbers, Watch, aligned_phases, slots_of
 from ..vectors import LANES, Vector
 from . import noise
 from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
@@ -139,7 +140,7 @@ class Units(Maker):
         self.planes_of_operands = 1 + (unit.kind == "aligned")
         self.numbers = (Numbers if unit.kind == "pairs" else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
-        slots = (counted_units if what.counts else units).slots_of(unit)
+        slots = slots_of(unit, what.counts)
         self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), CODED[what.coded]
         self.rings, self.planes = {STORE: (0, noise.ROUNDINGS)}, noise.ROUNDINGS * what.draws
         self.module = ir.Module("sums")
@@ -147,12 +148,11 @@ class Units(Maker):
         inexact, all_noted = (INEXACT,) * (not what.counts), (*self.carried, *slots)
         self.looking = self.brief = self._turns("looking", (*all_noted, *inexact), self._step(True))
         if what.layout == "grid" and is_quick(unit):
-            self.extremes = counted_units.extremes(unit) if what.counts else EXTREMES
+            self.extremes = extremes_of(unit, what.counts)
             told = (*self.carried, *(COUNTS, LEAST, GREATEST) * what.counts) if cuts(unit) else all_noted
             for looks in (False,) if what.counts else (True, False):
-                self.quickly[looks] = self._turns(
-                    f"quick {looks}", told + inexact * looks, self._quick_step(looks), quick=True
-                )
+                step = quick_exact_step(unit, self._observer(looks))
+                self.quickly[looks] = self._turns(f"quick {looks}", told + inexact * looks, step, quick=True)
         elif not what.counts:
             self.brief = self._turns("brief", all_noted, self._step(False))
         records = unit.kind == "fixed" and what.layout != "grid" and not what.counts
@@ -161,20 +161,13 @@ class Units(Maker):
             self.recording = self._turns("recording", (*all_noted, INEXACT), self._step(True), keeps=True)
         (_Grid if what.layout == "grid" else _Panels)(self)
 
+    def _observer(self, looks):
+        return Counted(self.sum.unit, self.sum.of_nan) if self.sum.counts else Watch(looks)
+
     def _step(self, looks):
         """The steps of a turn: several of a long block, in phases."""
-        unit, what = self.sum.unit, self.sum
-        if what.phased:
-            return counted_units.phases(unit) if what.counts else units.aligned_phases(unit, looks)
-        if what.counts:
-            return counted_units.STEPS[unit.kind](unit, what.of_nan)
-        return MAKERS[unit.kind](unit, looks)
-
-    def _quick_step(self, looks):
-        unit = self.sum.unit
-        return (
-            counted_units.quick_step(unit, self.sum.of_nan) if self.sum.counts else exact_units.quick_step(unit, looks)
-        )
+        unit, observer = self.sum.unit, self._observer(looks)
+        return aligned_phases(unit, observer) if self.sum.phased else MAKERS[unit.kind](unit, observer)
 
     def _turns(self, name, slots, step, keeps=False, quick=False):
         """Code of some turns, of operands, random numbers and a state at these places; one that `keeps` states leaves them in place of
@@ -227,7 +220,7 @@ class Units(Maker):
     def _phases(self, code, turn, held, steps):
         """A long block: what comes before its terms, their powers of two, what comes once these are known, terms, and what comes after all."""
         unit, rows = self.sum.unit, range(turn().rows)
-        aside = (LEAD, TOTAL, *(PART,) * (unit.parts - 1), PER_GRID, *(LOST,) * self.sum.counts)
+        aside = (LEAD, TOTAL, *(PART,) * (unit.parts - 1), PER_GRID, *(INEXACT,) * self.sum.counts)
         zero = code.everywhere(0.0, self.item)
         held = held | {(slot, row): code.variable(zero) for slot in aside for row in rows}
         for products, step in steps:
@@ -265,7 +258,7 @@ class _Turns(Driver):
             done = self.done.get()
             count = turns - done
             if maker.sum.counts:
-                count = count.least(counted_units.turns_at_once(unit))
+                count = count.least(turns_at_once(unit))
             else:
                 some = count.least(done.same(0).choose(code.int(1), done).least(max(WATCH // unit.group, 1)))
                 count = self.known.get().differs(0).choose(count, some)
