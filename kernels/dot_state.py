@@ -19,7 +19,10 @@ PARTS = OPERAND + 2
 
 
 class Choices(NamedTuple):
-    """What a call chooses, and where its outputs lie; all integers, which travel as an array: a tuple is typed at every call."""
+    """What a call chooses, and where its outputs lie; all integers, which travel as an array: a tuple is typed at every call.
+
+    By default it is a sum of one output without addend or scales.
+    """
 
     kind: int  # how products meet the running sum
     block: int  # products of a block
@@ -27,15 +30,7 @@ class Choices(NamedTuple):
     tree: int  # whether neighbours are added in pairs
     levels: int  # of the reduction above segments
     fraction_bits: int  # of an aligned block's grid
-    has_addend: int
     has_result: int  # whether the output has another format than the partials
-    paired: int  # whether a is laid out like b
-    cumulative: int
-    counting: int
-    first: int  # number of the first output
-    row_stride: int  # from it to the one below
-    column_stride: int  # and beside
-    payloads: int  # whether codes of NaNs are asked for
     entered: int  # the stage that c comes from
     products_rounded: int
     lone_converted: int  # a product that a tree adds to nothing changes its format
@@ -52,7 +47,6 @@ class Choices(NamedTuple):
     addend_bits: int  # of the running sum
     sum_direction: int
     drop: int  # the running sum is dropped further below; negative: never
-    scaling: int  # how a segment's sum is multiplied by its scales
     least: int  # the least exponent that sets an aligned block's grid, NO_EXPONENT: none
     positive_zeros: int  # whether zero sums of aligned blocks are +0, however they came to be zero
     leaf: int  # products whose exact sum is a leaf of a tree
@@ -60,6 +54,15 @@ class Choices(NamedTuple):
     fixed_bits: int  # of a fixed-point running sum
     fixed_last: int  # exponent of its last bit
     fixed_saturates: int
+    has_addend: int = 0
+    paired: int = 0  # whether a is laid out like b
+    cumulative: int = 0
+    counting: int = 0
+    first: int = 0  # number of the first output
+    row_stride: int = 1  # from it to the one below
+    column_stride: int = 1  # and beside
+    payloads: int = 0  # whether codes of NaNs are asked for
+    scaling: int = 0  # how a segment's sum is multiplied by its scales
 
 
 CHOICES = len(Choices._fields)

@@ -46,9 +46,9 @@ def _gathering(numbers, kind):
             for group in layout:
                 row = integer(0)
                 for name in group.knobs:
-                    shift, count = KNOBS[name]
-                    knob = builder.and_(builder.lshr(rule, integer(shift)), integer(bits_of(count)))
-                    row = builder.add(builder.mul(row, integer(count)), knob)
+                    knob = KNOBS[name]
+                    chosen = builder.and_(builder.lshr(rule, integer(knob.shift)), integer(knob.bits))
+                    row = builder.add(builder.mul(row, integer(knob.values)), chosen)
                 start = builder.add(builder.mul(row, integer(len(group.fields))), integer(group.base))
                 for place, name in enumerate(group.fields):
                     found[name] = builder.load(builder.gep(table, [builder.add(start, integer(place))]))
@@ -59,17 +59,12 @@ def _gathering(numbers, kind):
     return gather
 
 
-def bits_of(values):
-    """The bits that one of so many values may have."""
-    return (1 << (values - 1).bit_length()) - 1
-
-
 STOCHASTIC, UP_OR_DOWN, NAN_RESULT = int(Rounding.STOCHASTIC), int(Rounding.UP_OR_DOWN), int(Overflow.NAN)
 ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
     knob.shift for knob in KNOBS.values()
 )  # fmt: skip
 MODES, POLICIES = KNOBS["rounding"].values, KNOBS["nan"].values
-MODE_BITS, NAN_BITS = bits_of(MODES), bits_of(POLICIES)
+MODE_BITS, NAN_BITS = KNOBS["rounding"].bits, KNOBS["nan"].bits
 
 source_ints, source_reals = _gathering(Source, int), _gathering(Source, float)
 target_ints, target_reals = _gathering(Target, int), _gathering(Target, float)
@@ -353,7 +348,7 @@ HOW_KIND, HOW_BLOCK, HOW_LEVELS, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS, HOW_ENTERE
         *("kind", "block", "levels", "has_addend", "first", "payloads", "entered", "unsigned_products", "group"),
     )
 )
-DAZ_BIT = 1 << KNOBS["daz"].shift
+DAZ_BIT = KNOBS["daz"].mask
 
 
 @intrinsic

@@ -125,16 +125,16 @@ def kept(kernel_name, job, its_machine):
     """A kernel's module, optimised for a job's machine; kept on disk beside what the loops were compiled to."""
     known = f"{kernel_name} {[job[name] for name in MACHINE]} {llvmlite.__version__}"
     name = f"exported-{hashlib.sha256(known.encode()).hexdigest()[:40]}.bc"
-    with contextlib.suppress(OSError, RuntimeError):
-        data = (compile_cache.folder(SOURCE_DIGEST) / name).read_bytes()
-        content = data[compile_cache.CHECKSUM_BYTES :]
-        if hashlib.sha256(content).digest() == data[: compile_cache.CHECKSUM_BYTES]:
-            return llvm.parse_bitcode(content)
-    module = lowered(kernel_name)
-    module.triple, module.data_layout = job["triple"], str(its_machine.target_data)
-    content = optimised(module, its_machine).as_bitcode()
-    with contextlib.suppress(OSError, RuntimeError):
-        compile_cache._write(compile_cache.folder(SOURCE_DIGEST) / name, hashlib.sha256(content).digest() + content)
+    path = None
+    with contextlib.suppress(RuntimeError):  # there may be no place for it
+        path = compile_cache.folder(SOURCE_DIGEST) / name
+    content = path and compile_cache.read(path)
+    if not content:
+        module = lowered(kernel_name)
+        module.triple, module.data_layout = job["triple"], str(its_machine.target_data)
+        content = optimised(module, its_machine).as_bitcode()
+        if path is not None:
+            compile_cache.write(path, content)
     return llvm.parse_bitcode(content)
 
 

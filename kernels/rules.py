@@ -20,6 +20,16 @@ class Knob(NamedTuple):
     shift: int
     values: int
 
+    @property
+    def bits(self):
+        """Those that a value may have, before they are shifted."""
+        return (1 << (self.values - 1).bit_length()) - 1
+
+    @property
+    def mask(self):
+        """Where it lies in a rule."""
+        return self.bits << self.shift
+
 
 KNOBS = {
     "rounding": Knob(0, len(Rounding)),
@@ -34,7 +44,7 @@ KNOBS = {
 }
 """Name -> where it lies in a rule, and how many values it has."""
 
-ALL_BITS = sum((1 << (knob.values - 1).bit_length()) - 1 << knob.shift for knob in KNOBS.values())
+ALL_BITS = sum(knob.mask for knob in KNOBS.values())
 
 DEPENDS = {
     "flush_below": ("daz",),

@@ -192,21 +192,20 @@ def single_product(tile, row, k, unit, state, observer):
 def pairs_step(unit, observer):
     """A turn of `Pairs`, no sum of which overflows."""
 
-    def leaf_of(tile, row, first, state):
-        if unit.leaf == 1:
-            return single_product(tile, row, first, unit, state, observer)
+    def pair_of(tile, row, first, state, adds):
         start = tile.a(row, first) * tile.b(first)
         pair = tile.a(row, first + 1), tile.b(first + 1)
-        return single_sum(tile, pair, start, unit, state, observer, False)
+        return single_sum(tile, pair, start, unit, state, observer, adds)
 
     def block_of(tile, row, first, state):
         if unit.leaf == 1 and unit.block == 2 and unit.exact and not unit.unsigned:
-            start = tile.a(row, first) * tile.b(first)
-            pair = tile.a(row, first + 1), tile.b(first + 1)
-            return single_sum(tile, pair, start, unit, state, observer, unit.tree)
+            return pair_of(tile, row, first, state, unit.tree)
 
         def leaf(number):
-            return leaf_of(tile, row, first + number * unit.leaf, state)
+            place = first + number * unit.leaf
+            if unit.leaf == 1:
+                return single_product(tile, row, place, unit, state, observer)
+            return pair_of(tile, row, place, state, False)
 
         def joined(x, y, _):
             return single_sum(tile, x, y, unit, state, observer)
@@ -230,9 +229,7 @@ def pairs_step(unit, observer):
         for number in range(unit.blocks):
             chain = number % unit.chains
             sums[chain] = met(tile, row, number * unit.block, sums[chain], state)
-        total = sums[0]
-        for other in sums[1:]:
-            total = single_sum(tile, total, other, unit, state, observer)
+        total = reduce(lambda x, y: single_sum(tile, x, y, unit, state, observer), sums)
         state[VALUE] = single_sum(tile, state[VALUE], total, unit, state, observer)
         observer.part(state)
         return state

@@ -41,6 +41,16 @@ __all__ = ["FLOAT64", "REFUSED", "Job", "Machine", "host", "rule_bits", "shift_o
 FLOAT64 = spec.FLOAT64
 REFUSED = rules.REFUSED
 POLICIES = tuple(NAN_POLICIES)
+KINDS: dict[str, Callable[[int], Any]] = {
+    "rounding": Rounding,
+    "overflow": Overflow,
+    "tininess": Tininess,
+    "infinite_input": InfiniteInput,
+    "daz": bool,
+    "ftz": bool,
+    "nan": lambda number: POLICIES[number],
+}
+"""Knobs that a stage may have of its own, and what their numbers stand for: settings of the same name."""
 
 
 class Machine(NamedTuple):
@@ -62,36 +72,25 @@ def host() -> Machine:
 
 def rule_bits(settings: Settings, exact: bool = True) -> int:
     """The rule of some settings, as exported functions take it."""
-    chosen = {
-        "rounding": int(settings.rounding),
-        "overflow": int(settings.overflow),
-        "tininess": int(settings.tininess),
-        "infinite_input": int(settings.infinite_input),
-        "daz": int(settings.daz),
-        "ftz": int(settings.ftz),
-        "nan": POLICIES.index(settings.nan),
-        "quiet_integers": int(not exact),
-        "random_width": settings.sr_bits or 0,
-    }
+    chosen = {name: _number(name, getattr(settings, name)) for name in KINDS}
+    chosen |= {"quiet_integers": int(not exact), "random_width": settings.sr_bits or 0}
     return sum(value << KNOBS[name].shift for name, value in chosen.items())
+
+
+def _number(knob: str, value: Any) -> int:
+    return POLICIES.index(value) if knob == "nan" else int(value)
 
 
 def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool, pair: tuple[str, str] | None) -> Rule:
     """The rule that some knobs are, the others as they are by default; `pair`: which formats a conversion is between."""
-    rounding, nan = Rounding(knobs.get("rounding", 0)), POLICIES[knobs.get("nan", 0)]
+    chosen = {name: kind(knobs.get(name, 0)) for name, kind in KINDS.items()}
     return Rule(
-        rounding=rounding,
-        overflow=Overflow(knobs.get("overflow", 0)),
-        tininess=Tininess(knobs.get("tininess", 0)),
-        infinite_input=InfiniteInput(knobs.get("infinite_input", 0)),
-        daz=bool(knobs.get("daz", 0)),
-        ftz=bool(knobs.get("ftz", 0)),
-        nan=nan,
+        **chosen,
         conversion=conversion,
         always_infinite=always_infinite,
         random_width=knobs.get("random_width", 0) or 52,
         handed_bits=True,
-        payloads=converted_payloads(nan, *pair, rounding) if pair else "policy",
+        payloads=converted_payloads(chosen["nan"], *pair, chosen["rounding"]) if pair else "policy",
     )
 
 
@@ -274,14 +273,9 @@ class Job:
 
 # -- dot products ------------------------------------------------------------------------------------------------------
 
-OTHERS = {
-    "rounding": (Rounding.NEAREST_EVEN, Rounding.TOWARD_ZERO),
-    "overflow": (Overflow.INFINITY, Overflow.SATURATE),
-    "tininess": (Tininess.AFTER, Tininess.BEFORE),
-    "infinite_input": (InfiniteInput.DEFAULT, InfiniteInput.KEEP),
-    "daz": (False, True),
-    "ftz": (False, True),
-    "nan": ("canonical", "x86"),
+OTHERS = dict.fromkeys(KINDS, (0, 1)) | {
+    "rounding": (0, int(Rounding.TOWARD_ZERO)),
+    "nan": (0, POLICIES.index("x86")),
 }
 """Two values of each knob: a stage that has its own has it under both."""
 
@@ -289,11 +283,6 @@ OTHERS = {
 def _arena(accumulator: Accumulator, longest: int) -> int:
     """Bytes enough for the arrays of a dot product."""
     return 49152 + 2048 * len(accumulator.reduction) + 1024 * accumulator.chains + 64 * longest
-
-
-def _mask(name: str) -> int:
-    shift, count = KNOBS[name]
-    return ((1 << (count - 1).bit_length()) - 1) << shift
 
 
 class _Planner:
@@ -349,7 +338,7 @@ class _Planner:
             magics=magics,
             stored=stored,
         )
-        always = any(Rounding(row.fixed & _mask("rounding")).draws for row in rows if row is not None)
+        always = any(Rounding(row.fixed & KNOBS["rounding"].mask).draws for row in rows if row is not None)
         return self.keep(plan), always
 
     def keep(self, numbers: Iterable[int]) -> int:
@@ -366,18 +355,16 @@ class _Planner:
         """A stage, with the knobs that it has of its own: those that settings do not move."""
         if site is None:
             return None
-        keep = _mask("random_width") | _mask("quiet_integers")
+        keep = KNOBS["random_width"].mask | KNOBS["quiet_integers"].mask
         fixed = 0
         for name, values in OTHERS.items():
-            seen = [
-                getattr(self.program(self.lengths[0], seed=0, **{name: value}).sites[number].rule, name)
-                for value in values
-            ]
+            settings = [{name: KINDS[name](value)} for value in values]
+            programs_ = [self.program(self.lengths[0], seed=0, **x) for x in settings]
+            seen = [_number(name, getattr(x.sites[number].rule, name)) for x in programs_]
             if seen == list(values):
-                keep |= _mask(name)
+                keep |= KNOBS[name].mask
             else:
-                value = POLICIES.index(seen[0]) if name == "nan" else int(seen[0])
-                fixed |= value << KNOBS[name].shift
+                fixed |= seen[0] << KNOBS[name].shift
         tables = (
             *self.job.source(site.format.spec),
             *self.job.target(site.format.spec, site.rule.conversion, site.rule.always_infinite),

@@ -340,7 +340,7 @@ def segment_ends(accumulator: Accumulator, count: int) -> list[int]:
 
 
 def choices(planned: Program) -> Any:
-    """What a program settles of a call: `kernels.dots.Choices`, the others as of a sum of one output without addend or scales."""
+    """What a program settles of a call: `kernels.dots.Choices`."""
     floor, accumulator = dots(), planned.accumulator
     aligned, fixed, product = accumulator.aligned or Alignment(1), accumulator.fixed, accumulator.product
     running = planned.sites[floor.RUNNING].format
@@ -351,15 +351,7 @@ def choices(planned: Program) -> Any:
         tree=int(accumulator.tree),
         levels=len(accumulator.reduction),
         fraction_bits=aligned.terms,
-        has_addend=0,
         has_result=int(planned.converts),
-        paired=0,
-        cumulative=0,
-        counting=0,
-        first=0,
-        row_stride=1,
-        column_stride=1,
-        payloads=0,
         entered=planned.entered,
         products_rounded=int(product is not None),
         lone_converted=int(product is not None and product.format != running),
@@ -376,7 +368,6 @@ def choices(planned: Program) -> Any:
         addend_bits=aligned.addend or 0,
         sum_direction=DIRECTIONS.index(aligned.sum_cut),
         drop=-1 if aligned.drop_addend_below is None else aligned.drop_addend_below,
-        scaling=0,
         least=floor.NO_EXPONENT if aligned.least is None else aligned.least,
         positive_zeros=int(accumulator.positive_zeros),
         leaf=accumulator.leaf,
