@@ -70,24 +70,24 @@ FROM = {"from_int64": True, "from_uint64": False}
 def entry_of(kernel_name):
     """(function, signature) of a kernel by its name: its kind and what it is made for, with spaces between."""
     kind, *made_for = kernel_name.split()
-    if kind in ("selected", "drawn") and made_for[0] in INTEGERS:
-        return integer_entry(*INTEGERS[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
-    if kind in ("selected", "drawn") and made_for[0] in FROM:
-        return from_integer_entry(FROM[made_for[0]], kind == "drawn"), ELEMENT_SIGNATURE
-    if kind in ("selected", "drawn"):
-        return element_entry(made_for[0], kind == "drawn"), ELEMENT_SIGNATURE
+    others = {"xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE), "random": (random_entry, RANDOM_SIGNATURE)}
+    others["dot"] = dot_entry, DOT_SIGNATURE
+    if kind in others:
+        return others[kind]
+    name, drawn = (made_for or [""])[0], kind == "drawn"
     if kind == "compare":
-        return compare_entry(made_for[0], made_for[1] == "signalling"), ELEMENT_SIGNATURE
-    if kind == "extremum":
-        return extremum_entry(made_for[0] == "maximum", made_for[1:] == ["number"]), ELEMENT_SIGNATURE
-    if kind == "table":
-        return tabled_entry(int(made_for[0])), ELEMENT_SIGNATURE
-    return {
-        "xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE),
-        "decode": (decode_entry, ELEMENT_SIGNATURE),
-        "random": (random_entry, RANDOM_SIGNATURE),
-        "dot": (dot_entry, DOT_SIGNATURE),
-    }[kind]
+        made = compare_entry(name, made_for[1] == "signalling")
+    elif kind == "extremum":
+        made = extremum_entry(name == "maximum", made_for[1:] == ["number"])
+    elif kind == "table":
+        made = tabled_entry(int(name))
+    elif kind == "decode":
+        made = decode_entry
+    elif name in INTEGERS:
+        made = integer_entry(*INTEGERS[name], drawn)
+    else:
+        made = from_integer_entry(FROM[name], drawn) if name in FROM else element_entry(name, drawn)
+    return made, ELEMENT_SIGNATURE
 
 
 def function_type(signature):

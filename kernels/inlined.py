@@ -43,17 +43,9 @@ def encoded(way, unusual, payloads, source, target, width):
     return apply
 
 
-def compared(relation, signals_all, source, target):
-    """A comparison: whether the relation holds; `signals_all`: whether any NaN signals."""
-    return _of_two(loops.compared(relation), signals_all, source, target)
+def of_two(element, signals, source, target):
+    """An element of `loops` that looks at two codes: a comparison, for which any NaN signals if `signals`, or a choice."""
 
-
-def extreme(largest, number, source, target):
-    """The lesser or greater code."""
-    return _of_two(loops.extreme(largest, number), False, source, target)
-
-
-def _of_two(element, signals, source, target):
     @jit.kernel
     def apply(a, b, c, bits):
         return element(a, b, signals, source, target)

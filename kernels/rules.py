@@ -46,38 +46,24 @@ KNOBS = {
 
 ALL_BITS = sum(knob.mask for knob in KNOBS.values())
 
-DEPENDS = {
-    "flush_below": ("daz",),
-    "overflow_positive": ("rounding", "overflow", "nan"),
-    "overflow_negative": ("rounding", "overflow", "nan"),
-    "overflow_flags": ("overflow",),
-    "beneath": ("rounding", "overflow", "nan"),
-    "infinity_positive": ("overflow", "infinite_input", "nan"),
-    "infinity_negative": ("overflow", "infinite_input", "nan"),
-    "infinity_flags": ("infinite_input",),
-    "nan": ("nan",),
-    "any_nan_signals": ("nan",),
-    "product_invalid": ("nan",),
-    "propagate": ("rounding", "nan"),
-    "quieting": ("rounding", "nan"),
-    "addend_first": ("nan",),
-    "number_signalling": ("nan",),
-    "second_operand": ("nan",),
-    "ftz": ("ftz",),
-    "downward": ("rounding",),
-    "stochastic": ("rounding",),
-    "up_positive_even": ("rounding",),
-    "up_positive_odd": ("rounding",),
-    "up_negative_even": ("rounding",),
-    "up_negative_odd": ("rounding",),
-    "tiny_positive": ("rounding", "tininess"),
-    "tiny_negative": ("rounding", "tininess"),
-    "sticky_unit": ("rounding",),
-    "draw_least": ("rounding",),
-    "window_low": ("random_width",),
-    "window_high": ("random_width",),
+BY_KNOBS = {
+    ("daz",): ("flush_below",),
+    ("ftz",): ("ftz",),
+    ("overflow",): ("overflow_flags",),
+    ("infinite_input",): ("infinity_flags",),
+    ("random_width",): ("window_low", "window_high"),
+    ("nan",): ("nan", "any_nan_signals", "product_invalid", "addend_first", "number_signalling", "second_operand"),
+    ("rounding",): (
+        *("downward", "stochastic", "up_positive_even", "up_positive_odd", "up_negative_even", "up_negative_odd"),
+        *("sticky_unit", "draw_least"),
+    ),
+    ("rounding", "nan"): ("propagate", "quieting"),
+    ("rounding", "tininess"): ("tiny_positive", "tiny_negative"),
+    ("rounding", "overflow", "nan"): ("overflow_positive", "overflow_negative", "beneath"),
+    ("overflow", "infinite_input", "nan"): ("infinity_positive", "infinity_negative"),
 }
-"""Which knobs a number of a Source or Target hangs on; those not listed on none."""
+"""Which numbers of a Source or Target hang on which knobs; those not listed on none."""
+DEPENDS = {name: knobs for knobs, names in BY_KNOBS.items() for name in names}
 
 
 class Group(NamedTuple):

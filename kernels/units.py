@@ -335,15 +335,18 @@ class Turn:
         """The grid below a scale."""
         return (scale.bits() - tile.integer(f"{name}_grid")).floats()
 
+    def cut(self, y, cut, state):
+        """Whole numbers of grids."""
+        n = whole(y, cut)
+        self.observer.cut(state, n * 0.5 if cut == "odd" else n, y)
+        return n
+
     def whole(self, y, state):
         """A term, in grids, cut to them; of float32 and one product as an integer, which takes one instruction less."""
-        if self.unit.single:
-            n = y.truncated()
-            self.observer.cut(state, n, y)
-            return y.integers() if self.unit.term == 1 else n.double()
-        n = whole(y, self.unit.cut)
-        self.observer.cut(state, n * 0.5 if self.unit.cut == "odd" else n, y)
-        return n
+        n = self.cut(y, "zero" if self.unit.single else self.unit.cut, state)
+        if not self.unit.single:
+            return n
+        return y.integers() if self.unit.term == 1 else n.double()
 
     def total(self, state):
         """The sum of terms so far, in grids, between the phases of a long block."""
@@ -351,11 +354,8 @@ class Turn:
 
     def cut_to(self, tile, x, scale, name, state):
         """x, cut to so many bits below the scale."""
-        cut = self.unit.sum_cut
         y = x * (tile.integer(f"{name}_per") - scale.bits()).floats()
-        n = whole(y, cut)
-        self.observer.cut(state, n * 0.5 if cut == "odd" else n, y)
-        return n * self.grids(tile, scale, name)
+        return self.cut(y, self.unit.sum_cut, state) * self.grids(tile, scale, name)
 
     def product_sum(self, tile, row, k, per_grid):
         """A term, in grids."""

@@ -32,6 +32,42 @@ def everywhere(kind, count, x):
     return _written(kind, count, x, repr(x))
 
 
+def _operator(float_name, integer_name):
+    """An operator that is an instruction of one name for floats, of another for integers."""
+
+    def operate(self, other):
+        return self._binary(other, float_name, integer_name)
+
+    return operate
+
+
+def _comparison(sign):
+    def compare(self, other):
+        return self._compare(sign, other)
+
+    return compare
+
+
+def _intrinsic(name, says):
+    """A method that is a function of LLVM's own."""
+
+    def call(self, *others):
+        return self._call(name, *others)
+
+    call.__doc__ = says
+    return call
+
+
+def _directed(name, says):
+    """A method that is an instruction with a direction: rounded "down", "up" or toward "zero"; it needs AVX-512."""
+
+    def call(self, direction, *others):
+        return self._toward(name, direction, *others)
+
+    call.__doc__ = says
+    return call
+
+
 class Vector:
     """A vector in code being generated. Numbers beside it are the same in every lane."""
 
@@ -63,39 +99,16 @@ class Vector:
         name = float_name if self.is_float else integer_name
         return self._new(getattr(self.builder, name)(self.value, self._like(other)))
 
-    def __add__(self, other):
-        return self._binary(other, "fadd", "add")
-
-    def __sub__(self, other):
-        return self._binary(other, "fsub", "sub")
-
-    def __mul__(self, other):
-        return self._binary(other, "fmul", "mul")
-
-    def __truediv__(self, other):
-        return self._binary(other, "fdiv", "")
-
-    def __and__(self, other):
-        return self._binary(other, "", "and_")
-
-    def __or__(self, other):
-        return self._binary(other, "", "or_")
-
-    def __xor__(self, other):
-        return self._binary(other, "", "xor")
+    __add__, __sub__, __mul__ = _operator("fadd", "add"), _operator("fsub", "sub"), _operator("fmul", "mul")
+    __truediv__ = _operator("fdiv", "")
+    __and__, __or__, __xor__ = _operator("", "and_"), _operator("", "or_"), _operator("", "xor")
+    __lshift__, __rshift__ = _operator("", "shl"), _operator("", "ashr")
 
     def __neg__(self):
         return self._new(self.builder.fneg(self.value) if self.is_float else self.builder.neg(self.value))
 
     def __invert__(self):
         return self ^ -1
-
-    def __lshift__(self, other):
-        return self._binary(other, "", "shl")
-
-    def __rshift__(self, other):
-        """Arithmetic."""
-        return self._binary(other, "", "ashr")
 
     def logical_right(self, other):
         """Shifted right, zeros moving in."""
@@ -105,17 +118,7 @@ class Vector:
         compare = self.builder.fcmp_ordered if self.is_float else self.builder.icmp_signed
         return self._new(compare(sign, self.value, self._like(other)))
 
-    def __lt__(self, other):
-        return self._compare("<", other)
-
-    def __gt__(self, other):
-        return self._compare(">", other)
-
-    def __ge__(self, other):
-        return self._compare(">=", other)
-
-    def __le__(self, other):
-        return self._compare("<=", other)
+    __lt__, __gt__, __ge__, __le__ = (_comparison(sign) for sign in ("<", ">", ">=", "<="))
 
     def words(self, width=16):
         """The bits of lanes as two integers of this width each, the low half first: an instruction compares both halves of all of them."""
@@ -216,45 +219,34 @@ class Vector:
         kind = {32: ir.FloatType(), 64: ir.DoubleType()}[self.element.width]
         return self._new(self.builder.bitcast(self.value, self._typed(kind)))
 
-    def _call(self, name, *others):
-        kind = self.value.type
-        suffix = f"v{kind.count}{_SUFFIXES[str(kind.element)]}"
-        function = cgutils.get_or_insert_function(
-            self.builder.module, ir.FunctionType(kind, [kind] * (1 + len(others))), f"llvm.{name}.{suffix}"
-        )
-        return self._new(self.builder.call(function, [self.value, *map(self._like, others)]))
+    def _called(self, name, *others, last=()):
+        """What a function of LLVM's makes of this, others like it, and what comes `last`."""
+        values = [self.value, *map(self._like, others), *last]
+        kind = ir.FunctionType(self.value.type, [x.type for x in values])
+        function = cgutils.get_or_insert_function(self.builder.module, kind, name)
+        return self._new(self.builder.call(function, values))
 
-    def fused(self, b, c):
-        """self * b + c, rounded once."""
-        return self._call("fma", b, c)
+    def _call(self, name, *others):
+        return self._called(f"llvm.{name}.v{self.value.type.count}{_SUFFIXES[str(self.element)]}", *others)
 
     def _toward(self, name, direction, *others):
-        kind = self.value.type
         suffix = {"float": "ps", "double": "pd"}[str(self.element)]
-        word = ir.IntType(32)
-        function = cgutils.get_or_insert_function(
-            self.builder.module,
-            ir.FunctionType(kind, [kind] * (1 + len(others)) + [word]),
-            f"llvm.x86.avx512.{name}.{suffix}.512",
-        )
-        mode = ir.Constant(word, _DIRECTIONS[direction])
-        return self._new(self.builder.call(function, [self.value, *map(self._like, others), mode]))
+        mode = ir.Constant(ir.IntType(32), _DIRECTIONS[direction])
+        return self._called(f"llvm.x86.avx512.{name}.{suffix}.512", *others, last=(mode,))
 
-    def fused_toward(self, direction, b, c):
-        """self * b + c, rounded "down", "up" or toward "zero"; needs AVX-512."""
-        return self._toward("vfmadd", direction, b, c)
-
-    def plus_toward(self, direction, other):
-        """self + other, rounded "down", "up" or toward "zero"; needs AVX-512."""
-        return self._toward("add", direction, other)
-
-    def times_toward(self, direction, other):
-        """self * other, rounded alike; needs AVX-512."""
-        return self._toward("mul", direction, other)
-
-    def truncated(self):
-        """Rounded toward zero to an integer."""
-        return self._call("trunc")
+    fused = _intrinsic("fma", "self * b + c, rounded once.")
+    fused_toward = _directed("vfmadd", "self * b + c in a direction.")
+    plus_toward = _directed("add", "self + other in a direction.")
+    times_toward = _directed("mul", "self * other in a direction.")
+    truncated = _intrinsic("trunc", "Rounded toward zero to an integer.")
+    floored = _intrinsic("floor", "Rounded down to an integer.")
+    ceiled = _intrinsic("ceil", "Rounded up to an integer.")
+    nearest = _intrinsic("rint", "Rounded to the nearest integer, of two to the even one.")
+    root = _intrinsic("sqrt", "The square root, nearest even.")
+    magnitude = _intrinsic("fabs", "Without the sign.")
+    with_sign = _intrinsic("copysign", "The magnitude with another's sign.")
+    at_least_signed = _intrinsic("smax", "The greater, lane by lane, of integers with sign.")
+    at_most_signed = _intrinsic("smin", "The lesser, lane by lane, of integers with sign.")
 
     def integers(self):
         """Numbers rounded toward zero, of which integers of the same width hold every one."""
@@ -270,49 +262,17 @@ class Vector:
         """Integers as float64, which has those of 32 bits."""
         return self._new(self.builder.sitofp(self.value, self._typed(ir.DoubleType())))
 
-    def nearest(self):
-        """Rounded to the nearest integer, of two to the even one."""
-        return self._call("rint")
-
-    def floored(self):
-        """Rounded down to an integer."""
-        return self._call("floor")
-
-    def ceiled(self):
-        """Rounded up to an integer."""
-        return self._call("ceil")
-
-    def root(self):
-        """The square root, nearest even."""
-        return self._call("sqrt")
-
-    def magnitude(self):
-        """Without the sign."""
-        return self._call("fabs")
-
     def at_least(self, other):
         """The greater, lane by lane, of integers that are not negative or of numbers; never of NaN."""
         if self.is_float:
             return (self > other).choose(self, other)
         return self._call("umax", other)
 
-    def at_least_signed(self, other):
-        """The greater, lane by lane, of integers with sign."""
-        return self._call("smax", other)
-
-    def at_most_signed(self, other):
-        """The lesser, lane by lane, of integers with sign."""
-        return self._call("smin", other)
-
     def at_most(self, other):
         """The lesser, lane by lane, of integers without sign, or of numbers; the other where this is NaN."""
         if self.is_float:
             return (self < other).choose(self, other)
         return self._call("umin", other)
-
-    def with_sign(self, other):
-        """The magnitude with another's sign."""
-        return self._call("copysign", other)
 
     def single(self):
         """float64 to float32, nearest even."""

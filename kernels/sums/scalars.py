@@ -44,13 +44,6 @@ class Scalar(Number):
     def _reduced(self, operation):
         return self.value
 
-    def _called(self, name, *others):
-        kind = self.element
-        function = cgutils.get_or_insert_function(
-            self.builder.module, ir.FunctionType(kind, [kind] * (1 + len(others))), name
-        )
-        return self._new(self.builder.call(function, [self.value, *map(self._like, others)]))
-
 
 class ThreadCode(Code):
     """Where a thread's code is written."""

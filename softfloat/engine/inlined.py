@@ -124,9 +124,11 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
     rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 1, True)  # none: nothing is drawn
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
     if name in ("eq", "lt", "le"):
-        return kernels.compared(name, wanted.signalling or rule.policy.any_nan_signals, *numbers)
+        signals = wanted.signalling or rule.policy.any_nan_signals
+        return kernels.of_two(kernels.loops.compared(name), signals, *numbers)
     if name.startswith(("minimum", "maximum")):
-        return kernels.extreme(name.startswith("maximum"), name.endswith("number"), *numbers)
+        chosen = kernels.loops.extreme(name.startswith("maximum"), name.endswith("number"))
+        return kernels.of_two(chosen, False, *numbers)
     if name == "encode":
         return _rounded("encode", FLOAT64, wanted.target, settings, True, 0.0, width)
     extra = float(wanted.exact) if name == "round_to_integral" else 0.0
