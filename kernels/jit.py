@@ -288,61 +288,9 @@ def _leading_zeros(context, word):
     return types.int64(word), codegen
 
 
-def viewed(array, dtype):
-    """A flat array's memory as numbers of another type. Numba compiles a function that checks strides for each pair of types."""
-    return array.view(dtype)
-
-
-@lowered(viewed)
-def _viewed(context, array, dtype):
-    assert array.layout == "C"
-    assert array.ndim == 1
-    result = types.Array(dtype.instance_type, 1, "C", readonly=not array.mutable)
-
-    def codegen(context, builder, signature, arguments):
-        source = context.make_array(array)(context, builder, arguments[0])
-        made = context.make_array(result)(context, builder)
-        kind = context.get_data_type(result.dtype)
-        old, new = (
-            context.get_constant(types.intp, context.get_abi_sizeof(x)) for x in (source.data.type.pointee, kind)
-        )
-        arrayobj.populate_array(
-            made,
-            data=builder.bitcast(source.data, kind.as_pointer()),
-            shape=[builder.udiv(builder.mul(source.nitems, old), new)],
-            strides=[new],
-            itemsize=new,
-            meminfo=source.meminfo,
-            parent=source.parent,
-        )
-        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
-
-    return result(array, dtype), codegen
-
-
 def opaque(builder, number):
     """The same number or address, of which LLVM does not know it: what is loaded with it is loaded again, and takes no registers meanwhile."""
     return builder.asm(ir.FunctionType(number.type, [number.type]), "", "=r,0", [number], False)
-
-
-def unknown(array):
-    """The same flat array, of whose memory LLVM knows nothing.
-
-    What lies on the stack it keeps in registers, and a loop that needs all of them for its own vectors gets fewer.
-    """
-    return array
-
-
-@lowered(unknown)
-def _unknown(context, array):
-    assert array.ndim == 1
-
-    def codegen(context, builder, signature, arguments):
-        made = context.make_array(array)(context, builder, arguments[0])
-        made.data = opaque(builder, made.data)
-        return imputils.impl_ret_borrowed(context, builder, array, made._getvalue())
-
-    return array(array), codegen
 
 
 def read_only(array):
