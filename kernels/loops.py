@@ -536,7 +536,8 @@ def compared(relation):
     return jit.referable(compared, relation)
 
 
-def _choosing(element):
+@cache
+def choosing(element):
     """loop(a, b, c, results, flags, read, made, integers, floats, signals) -> flags OR-ed together: an element(a, b, signals, source, target).
 
     Codes and flags as in `elementwise`; `c` is for nothing.
@@ -561,14 +562,8 @@ def _choosing(element):
 
 
 @cache
-def comparison(relation):
-    """The loop of a relation: eq, lt, le. Results are 1 where it holds."""
-    return _choosing(compared(relation))
-
-
-@cache
 def extreme(largest, number):
-    """The lesser or greater of two elements: codes, and what says nothing here, in, (code, flags) out."""
+    """The lesser or greater of two elements: codes, and what says nothing here, in, (code, flags) out. `number`: a NaN gives way to a number."""
 
     @jit.kernel
     def extreme(code_a, code_b, _, source, target):
@@ -611,16 +606,11 @@ def extreme(largest, number):
     return jit.referable(extreme, largest, number)
 
 
-@cache
-def extremum(largest, number):
-    """The loop that chooses the lesser or greater one. `number`: a NaN gives way to a number."""
-    return _choosing(extreme(largest, number))
-
-
 # -- folds: one element after another ------------------------------------------------------------------------------------
 
 
-def _folding(step):
+@cache
+def folded(step):
     """loop(start, stop, values, before, codes, flags, extra, integers, floats) -> 0: `step` down columns start ... stop.
 
     `codes` has the first row of `values` in its own, and a row for each of them, or one for the last step alone;
@@ -652,13 +642,7 @@ def folding(operation, way, unusual):
         code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
         return code, raised
 
-    return _folding(jit.referable(step, operation, way, unusual))
-
-
-@cache
-def folding_extremum(largest, number):
-    """The fold by a choice of two; `extra` is for nothing."""
-    return _folding(extreme(largest, number))
+    return folded(jit.referable(step, operation, way, unusual))
 
 
 @cache

@@ -212,7 +212,7 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool) -> R
     """What compares flat codes."""
     signals = signalling or policy_for(nan, fmt.spec).any_nan_signals
     known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True), signals
-    run = elementwise.by_bytes(loops().comparison(name), *known)
+    run = elementwise.by_bytes(loops().choosing(loops().compared(name)), *known)
     return lambda x, y, truths, flags: run(x, y, y, truths, flags)
 
 
@@ -220,8 +220,8 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool) -> R
 def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str) -> Relation:
     """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
     known = numbers(fmt.spec, fmt.spec, choosing(fmt, daz, ftz, nan), CARRIER64, wide=True)
-    loop = loops().extremum(name.startswith("maximum"), name.endswith("number"))
-    run = elementwise.by_bytes(loop, *known, False)
+    element = loops().extreme(name.startswith("maximum"), name.endswith("number"))
+    run = elementwise.by_bytes(loops().choosing(element), *known, False)
     return lambda x, y, codes, flags: run(x, y, y, codes, flags)
 
 

@@ -138,7 +138,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     unusual = is_unusual(fmt.spec)
     carrier = CARRIER64 if operation in EXTREMA else carrier_for(operation, fmt.spec, fmt.spec)
     if operation in EXTREMA:
-        loop = loops().folding_extremum(*EXTREMA[operation])
+        loop = loops().folded(loops().extreme(*EXTREMA[operation]))
     else:
         loop = loops().folding(operation, way_of(rule, unusual), unusual)
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier, wide=operation in EXTREMA)
