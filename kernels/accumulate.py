@@ -16,10 +16,10 @@ import numpy as np
 
 from .arith import add, fma, sum_and_error, to_odd
 from .carrier import decode, is_signalling, quieted, source_of
-from .jit import bits_float, float_bits, kernel, referable, row, stand_alone
+from .jit import bits_float, float_bits, kernel, row, stand_alone
 from .prng import dot_high, dot_low, unit_fraction
 from .projected import round_drawn_projected, round_projected, undecided_by_method
-from .rounding import round_drawn_unusual, round_selected_unusual, target_of, undecided
+from .rounding import target_of
 from .spec import PROPAGATE_SIGNALLING_FIRST
 from .sticky import settled_parts
 
@@ -45,60 +45,46 @@ def draw_row(random, index, stride, site, step, key, stream, width):
         random[j] = np.floor(random[j] * scale) * unit
 
 
-def _rounding_row(round_value):
-    """The rounding of a row by a deterministic mode."""
-
-    @row
-    def round_row(values, codes, raised, integers, floats):
-        """values rounded in place by a deterministic mode, and read again as the stage reads; their codes; the flags of this rounding alone."""
-        stand_alone()
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        for j in range(values.size):
-            code, flags = round_value(values[j], target.zero, target)
-            codes[j] = code
-            raised[j] = flags
-            values[j] = decode(code, source)
-
-    return referable(round_row, round_value.__name__)
+@row
+def round_row(values, codes, raised, integers, floats):
+    """values rounded in place by a deterministic mode, and read again as the stage reads; their codes; the flags of this rounding alone."""
+    stand_alone()
+    source, target = source_of(integers, floats), target_of(integers, floats)
+    for j in range(values.size):
+        code, flags = round_projected(values[j], target.zero, target)
+        codes[j] = code
+        raised[j] = flags
+        values[j] = decode(code, source)
 
 
-def _drawing_rows(round_value, hangs_on):
-    """The rounding of a row by stochastic rounding, and what settles it where a bit that is not there decides."""
-
-    @row
-    def drawn_row(values, before, random, codes, raised, integers, floats):
-        """`round_row`, stochastically; whether the result hangs on more than `values`, which `before` gets."""
-        stand_alone()
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        hangs = False
-        for j in range(values.size):
-            value = values[j]
-            code, flags = round_value(value, random[j], target)
-            hangs |= hangs_on(value, random[j], target)
-            before[j] = value
-            codes[j] = code
-            raised[j] = flags
-            values[j] = decode(code, source)
-        return hangs
-
-    @row
-    def settled_row(values, before, parts, random, codes, raised, integers, floats):
-        """The same once more of exact values that are the sums of these parts."""
-        stand_alone()
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        for j in range(values.size):
-            settled = settled_parts(parts[:, j], 0.0, 0.0, before[j], 0.0, random[j], target)
-            code, flags = round_value(before[j], settled, target)
-            codes[j] = code
-            raised[j] = flags
-            values[j] = decode(code, source)
-
-    return referable(drawn_row, round_value.__name__), referable(settled_row, round_value.__name__)
+@row
+def drawn_row(values, before, random, codes, raised, integers, floats):
+    """`round_row`, stochastically; whether the result hangs on more than `values`, which `before` gets."""
+    stand_alone()
+    source, target = source_of(integers, floats), target_of(integers, floats)
+    hangs = False
+    for j in range(values.size):
+        value = values[j]
+        code, flags = round_drawn_projected(value, random[j], target)
+        hangs |= undecided_by_method(value, random[j], target)
+        before[j] = value
+        codes[j] = code
+        raised[j] = flags
+        values[j] = decode(code, source)
+    return hangs
 
 
-round_row, round_projected_row = _rounding_row(round_selected_unusual), _rounding_row(round_projected)
-drawn_row, settled_row = _drawing_rows(round_drawn_unusual, undecided)
-drawn_projected_row, settled_projected_row = _drawing_rows(round_drawn_projected, undecided_by_method)
+@row
+def settled_row(values, before, parts, random, codes, raised, integers, floats):
+    """The same once more of exact values that are the sums of these parts."""
+    stand_alone()
+    source, target = source_of(integers, floats), target_of(integers, floats)
+    for j in range(values.size):
+        settled = settled_parts(parts[:, j], 0.0, 0.0, before[j], 0.0, random[j], target)
+        code, flags = round_drawn_projected(before[j], settled, target)
+        codes[j] = code
+        raised[j] = flags
+        values[j] = decode(code, source)
 
 
 @row

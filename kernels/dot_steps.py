@@ -38,57 +38,39 @@ from .dot_state import (
     B,
     part,
 )
-from .jit import bits_float, copy_row, fill_row, referable, row, stand_alone
+from .jit import bits_float, copy_row, fill_row, row, stand_alone
 from .rounding import target_of
 
 
-def _drawing(round_row, settle_row):
+@part
+def settled_anew(site, values, parts, state, call):
+    """A rounding of a row by random numbers, of which a bit that is not there decides."""
+    work, random, ints, floats = state.work, state.work[RANDOM], call.ints[site], call.floats[site]
+    before, terms = work[PARTS - 1], work[PARTS : PARTS + parts]
+    accumulate.settled_row(values, before, terms, random, state.codes, state.raised, ints, floats)
+
+
+@part
+def drawn(site, values, parts, state, call):
     """The rounding of a row by random numbers."""
-
-    @part
-    def settled_anew(site, values, parts, state, call):
-        work, random = state.work, state.work[RANDOM]
-        terms, before, ints, floats = work[PARTS : PARTS + parts], work[PARTS - 1], call.ints[site], call.floats[site]
-        settle_row(values, before, terms, random, state.codes, state.raised, ints, floats)
-
-    settled_anew = referable(settled_anew, round_row.__qualname__)
-
-    @part
-    def drawn(site, values, parts, state, call):
-        how, random, step, width = call.how, state.work[RANDOM], state.steps[site], call.draws[site]
-        accumulate.draw_row(random, state.start, how.column_stride, site, step, call.key, call.stream, width)
-        before, ints, floats = state.work[PARTS - 1], call.ints[site], call.floats[site]
-        if round_row(values, before, random, state.codes, state.raised, ints, floats) and parts:
-            settled_anew(site, values, parts, state, call)
-
-    return referable(drawn, round_row.__qualname__)
+    how, random, step, width = call.how, state.work[RANDOM], state.steps[site], call.draws[site]
+    accumulate.draw_row(random, state.start, how.column_stride, site, step, call.key, call.stream, width)
+    before, ints, floats = state.work[PARTS - 1], call.ints[site], call.floats[site]
+    if accumulate.drawn_row(values, before, random, state.codes, state.raised, ints, floats) and parts:
+        settled_anew(site, values, parts, state, call)
 
 
-def _rounding(round_row):
+@part
+def rounded(site, values, state, call):
     """The rounding of a row that draws nothing."""
-
-    @part
-    def rounded(site, values, state, call):
-        round_row(values, state.codes, state.raised, call.ints[site], call.floats[site])
-
-    return referable(rounded, round_row.__qualname__)
-
-
-drawn = _drawing(accumulate.drawn_row, accumulate.settled_row)
-drawn_projected = _drawing(accumulate.drawn_projected_row, accumulate.settled_projected_row)
-rounded, rounded_projected = _rounding(accumulate.round_row), _rounding(accumulate.round_projected_row)
+    accumulate.round_row(values, state.codes, state.raised, call.ints[site], call.floats[site])
 
 
 @part
 def stage(site, values, parts, state, call):
     """One rounding of a row, with its flags. The exact values are the sums of so many parts; 0: `values` are exact."""
-    projected = target_of(call.ints[site], call.floats[site]).projected
-    if call.draws[site] and projected:
-        drawn_projected(site, values, parts, state, call)
-    elif call.draws[site]:
+    if call.draws[site]:
         drawn(site, values, parts, state, call)
-    elif projected:
-        rounded_projected(site, values, state, call)
     else:
         rounded(site, values, state, call)
     state.steps[site] += 1

@@ -9,13 +9,10 @@ from .accumulate import (
     carry_row,
     collect_row,
     draw_row,
-    drawn_projected_row,
     drawn_row,
-    settled_projected_row,
     settled_row,
 )
 from .jit import copy_row, fill_row
-from .rounding import target_of
 
 OUTPUTS = 64  # of a row, collected side by side
 
@@ -60,7 +57,6 @@ def collected_drawn():
         term, errors, numbers = np.empty(OUTPUTS), np.empty(OUTPUTS), np.ones(OUTPUTS)
         sums, uniforms = np.empty(OUTPUTS), np.empty(OUTPUTS)
         found, raised, seen = np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64), np.empty(OUTPUTS, np.int64)
-        projected = target_of(ints, floats).projected
         per_row = (codes.shape[1] + OUTPUTS - 1) // OUTPUTS
         for unit in range(first, last):
             i, start = unit // per_row, unit % per_row * OUTPUTS
@@ -79,10 +75,7 @@ def collected_drawn():
             corner = index + i * row_stride + start * column_stride
             draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
             whole = room[0]
-            if projected:
-                if drawn_projected_row(running, whole, random, rounded_to, by_rounding, ints, floats):
-                    settled_projected_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
-            elif drawn_row(running, whole, random, rounded_to, by_rounding, ints, floats):
+            if drawn_row(running, whole, random, rounded_to, by_rounding, ints, floats):
                 settled_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
             for j in range(count):
                 codes[i, start + j] = rounded_to[j]

@@ -11,7 +11,7 @@ alone where it is the usual one. They are apart so that the usual roundings pay 
 import numpy as np
 
 from .jit import cut, float_bits, kernel
-from .rounding import assemble_unusual, below_limit, fraction, scaled
+from .rounding import assemble_lacking, below_limit, fraction, scaled
 
 
 @kernel
@@ -72,15 +72,15 @@ def undecided_by_method(x, random, target):
 @kernel
 def assemble_projected(x, y, n, base, tiny, target):
     """`assemble_unusual`; in unsigned formats, what is negative is beyond the least number, if it does not round to zero."""
-    negative = (x < target.zero) & (target.unsigned != target.none)
-    lenient = negative & (target.strict == target.none)
-    code, flags = assemble_unusual(x, y, n, base, tiny, target)
-    rounded, raised = assemble_unusual(-x if lenient else x, y, n, base, tiny, target)
-    zero = lenient & (rounded == target.none) & (abs(x) < target.infinite)
-    infinite = abs(x) == target.infinite
-    code = (target.infinity_negative if infinite else target.beneath) if negative else code
-    flags = (target.beneath_infinite_flags if infinite else target.beneath_flags) if negative else flags
-    return rounded if zero else code, raised if zero else flags
+    unsigned, finite = target.unsigned != target.none, abs(x) < target.infinite
+    code, flags = assemble_lacking(x, abs(x) if unsigned else x, y, n, base, tiny, target)
+    if not (unsigned | (target.zeroless != target.none)):  # by which loops are cut in two
+        return code, flags
+    lost = (x < target.zero) & unsigned & ((target.strict != target.none) | (code != target.none) | ~finite)
+    code = (target.beneath if finite else target.infinity_negative) if lost else code
+    flags = (target.beneath_flags if finite else target.beneath_infinite_flags) if lost else flags
+    zero = (x == target.zero) & (target.zeroless != target.none)
+    return target.nan if zero else code, target.invalid if zero else flags
 
 
 @kernel

@@ -130,15 +130,21 @@ def assemble(x, y, n, base, tiny, target):
 
 
 @kernel
-def assemble_unusual(x, y, n, base, tiny, target):
-    """`assemble` for formats that lack subnormals, a negative zero, negative values or zero."""
+def assemble_lacking(x, number, y, n, base, tiny, target):
+    """`assemble` of a number, x or its magnitude, for formats that lack subnormals, a negative zero or zero."""
     below = abs(x) < target.smallest_normal
     gap = (target.lowest_quantum == target.lowest_exponent) & below
     scale = target.first_code if gap else target.one
-    code, flags = assemble(x, y * scale, n * scale, base, tiny, target)
+    code, flags = assemble(number, y * scale, n * scale, base, tiny, target)
     settled = (abs(x) < target.infinite) & (flags < target.overflow_bit)
     code = target.zero_sign if settled & (float_bits(x) < 0) & (code == target.sign) else code
-    code = max(cut(code - target.code_base, target.none), target.none) if settled else code
+    return max(cut(code - target.code_base, target.none), target.none) if settled else code, flags
+
+
+@kernel
+def assemble_unusual(x, y, n, base, tiny, target):
+    """The same, where there may be no negative values either."""
+    code, flags = assemble_lacking(x, x, y, n, base, tiny, target)
     outside = ((x < target.zero) & (target.unsigned != target.none)) | (
         (x == target.zero) & (target.zeroless != target.none)
     )

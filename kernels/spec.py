@@ -498,8 +498,7 @@ class Target(NamedTuple):
     ftz: int
     downward: int
     unsigned: int
-    projected: int  # whether `kernels.projected` is to round; the next five are for it
-    strict: int  # whether negative values are lost in an unsigned format even if they round to zero
+    strict: int  # whether negative values are lost in an unsigned format even if they round to zero; this and the next four are for `projected`
     beneath: int  # what becomes of those that are lost
     beneath_flags: int
     beneath_infinite_flags: int  # negative infinity becomes `infinity_negative`
@@ -699,7 +698,6 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         ftz=int(rule.ftz),
         downward=int(rule.rounding is Rounding.TOWARD_NEGATIVE),
         unsigned=int(not fmt.signed),
-        projected=int(not rule.restated),
         strict=int(not p3109 or not fmt.zero),
         beneath=beneath,
         beneath_flags=OVERFLOW | INEXACT if p3109 and beneath == 0 else INVALID,
