@@ -15,7 +15,7 @@ from numba.core.registry import cpu_target
 
 from .. import compile_cache
 from ..blocks import BLOCK, BLOCK_FIELDS, FLAG_BITS, Blocks, Elementwise
-from ..jit import SOURCE_DIGEST
+from ..jit import SOURCE_DIGEST, once
 from ..linking import brief_passes
 from .in_order import InOrder
 from .language import LONG, WORD
@@ -132,7 +132,7 @@ def loop_of(what):
         return _found(what)
 
 
-@cache
+@once
 def _spared(name):
     """(a word, code that sets it to 1) for a function of `whole`, which takes seconds to compile, and which sums of few numbers hardly ever call."""
     word, module = np.zeros(1, np.int64), ir.Module("spared")

@@ -1,7 +1,5 @@
 """Roundings of one output by the plain functions, for generated code: compiled by Numba once, called by address."""
 
-from functools import cache
-
 import numpy as np
 from numba import carray, types
 
@@ -110,7 +108,7 @@ FUNCTIONS = {
 }
 
 
-@cache
+@jit.once
 def address(name):
     """Where the machine code of one of these functions is. It takes, before its arguments, where its result
     goes, and where what is raised would; nothing is."""

@@ -54,9 +54,9 @@ class Job:
         state = self._arrays.get("state") if call[places["again"]] else None
         before = None if state is None else state.copy()
         found: int = self._loop(call.buffer_info()[0])
-        if call[places["again"]] and (again := sums().again_address(self.what)) != call[places["again"]]:
+        while call[places["again"]] and (again := sums().again_address(self.what)) != call[places["again"]]:
             self.words[places["again"]] = call[places["again"]] = again
-            if state is not None and before is not None:
+            if state is not None:
                 state[...] = before
             found = self._loop(call.buffer_info()[0])
         return found
