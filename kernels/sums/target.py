@@ -23,6 +23,7 @@ from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .noise import Filler, Noise
 from .orders import ORDERS
 from .reading import INFINITIES, NARROW, READ_FIELDS, Reader, Reading
+from .segments import MULTIPLIED, PLAIN, UNUSUAL
 from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
@@ -34,9 +35,12 @@ __all__ = [
     "FLAG_BITS",
     "INFINITIES",
     "MANY_NUMBERS",
+    "MULTIPLIED",
     "NARROW",
+    "PLAIN",
     "READ_FIELDS",
     "SLOTS",
+    "UNUSUAL",
     "spanned",
 ]
 """Names that callers find here beside those that are defined below."""
@@ -144,17 +148,17 @@ def _spared(name):
 
 
 def again_address(what):
-    """Where is what rounds a sum's stores or roundings with all random bits; 0 where nothing draws.
+    """(where is what rounds a sum's stores or roundings with all random bits, 0 where nothing draws; whether that stays).
 
     Before roundings have called it for the first time it is what tells that they did: a sum after which it is another has to be done once more.
     """
     if not what.draws:
-        return 0
+        return 0, True
     if isinstance(what, UnitSum):
-        return address("stores")
+        return address("stores"), True
     name = "wide" if what.stage.double else "rounding"
     word, spared = _spared(name)
-    return address(name) if word[0] else spared.address
+    return (address(name), True) if word[0] else (spared.address, False)
 
 
 def noise_address(what):

@@ -22,8 +22,6 @@ if TYPE_CHECKING:
     from softfloat.engine.programs import Site
 
 LINE = 16  # numbers
-UNUSUAL = 1 << 7
-"""What a loop of segments raises beside flags where something is not ordinary, and its sums are nothing."""
 TURNS = 8
 """Turns of a sum that draws which are done at a time, as many as a block of random numbers has."""
 
@@ -37,7 +35,8 @@ class Job:
     def __init__(self, what: Any, arrays: Mapping[str, Codes], numbers: Mapping[str, int]) -> None:
         self.what, self._loop, self.places = what, sums().loop_of(what), sums().PLACES
         words = [0] * len(self.places)
-        words[self.places["again"]], words[self.places["fill"]] = sums().again_address(what), sums().noise_address(what)
+        words[self.places["again"]], self._settled = sums().again_address(what)
+        words[self.places["fill"]] = sums().noise_address(what)
         for name, x in arrays.items():
             words[self.places[name]] = address(x)
         for name, number in numbers.items():
@@ -47,19 +46,28 @@ class Job:
 
     def __call__(self, first: int, last: int, more: Mapping[str, int] = NOTHING) -> int:
         """Tiles first ... last - 1, with `more` numbers, or addresses of what lives until then."""
-        call, places = self.words[:], self.places
+        settled, call, places = self._settled, self.words[:], self.places  # in this order: other threads may settle it
         call[places["first"]], call[places["last"]] = first, last
         for name, number in more.items():
             call[places[name]] = number
-        state = self._arrays.get("state") if call[places["again"]] else None
+        state = None if settled else self._arrays.get("state")
         before = None if state is None else state.copy()
         found: int = self._loop(call.buffer_info()[0])
-        while call[places["again"]] and (again := sums().again_address(self.what)) != call[places["again"]]:
+        while not settled:
+            again, settled = sums().again_address(self.what)
+            if again == call[places["again"]]:
+                break
             self.words[places["again"]] = call[places["again"]] = again
+            self._settled = settled
             if state is not None:
                 state[...] = before
             found = self._loop(call.buffer_info()[0])
         return found
+
+
+def is_unusual(seen: int) -> bool:
+    """Whether a loop of segments met something that is not ordinary, by what it returned: its sums are nothing then."""
+    return bool(seen & sums().UNUSUAL)
 
 
 def address(x: Codes) -> int:
@@ -160,7 +168,7 @@ def room(what: Any, tiles: int) -> Codes:
     """Where so many tiles have their state, on lines of the cache."""
     size = tiles * sums().SLOTS * what.cells
     found = np.empty(size + LINE, np.float64 if what.stage.double else np.float32)
-    return found[-(found.ctypes.data // found.itemsize) % LINE :][:size]
+    return found[-(address(found) // found.itemsize) % LINE :][:size]
 
 
 def turns(step: int, apart: int, chains: int = 1, each: bool = False) -> dict[str, int]:

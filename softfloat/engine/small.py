@@ -261,7 +261,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         return 0
 
     threads.share_units(panels.tiles, work, plan.cost)
-    if max(told_back) >= generated.UNUSUAL:
+    if any(map(generated.is_unusual, told_back)):
         return None
     if count == rows == columns == 1:
         rounded, seen = np.frombuffer(room, plan.coded, 1, skipped + of_sums), room[skipped + of_flags]

@@ -110,9 +110,8 @@ def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand
     """Codes a, (products, rows, k), and b, (products, k, columns); None if the carrier does not hold their numbers."""
     found = []
     for which, codes in enumerate((a, b)):
-        in_lines = (
-            min(codes.strides[len(codes) < 2 :]) > 0 and codes.itemsize in codes.strides[1:]
-        )  # one product has no next
+        steps = codes.strides[1:] if len(codes) == 1 else codes.strides  # one product has no next
+        in_lines = min(steps) > 0 and codes.itemsize in codes.strides[1:]
         source = way.source(planned, which, codes if in_lines else np.ascontiguousarray(codes))
         if source is None:
             return None
@@ -257,7 +256,7 @@ def in_pieces(
         low_c = tiling.low_of(way, span)
         panels = Panels(a, b, before, values, raised_by, rows, columns, c is not None, greatest, low_c, segments)
         raised = summed(panels, part.start * rows * columns)
-        if raised & generated.UNUSUAL or way.leaves(raised_by[:, :rows, :columns]):
+        if generated.is_unusual(raised) or way.leaves(raised_by[:, :rows, :columns]):
             return False
         if how.fixed is not None:
             values, raised_by = values[:, :rows, :columns], raised_by[:, :rows, :columns]

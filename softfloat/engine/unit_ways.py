@@ -154,13 +154,6 @@ def choose(planned: Program) -> UnitWay | None:
     return _choose(planned, available())
 
 
-JOINS: dict[str | None, str] = {
-    None: "plain",
-    **{order: order for order in ("scales_fused", "first_fused", "second_fused")},
-}
-"""How a loop adds segments up, by the order of their scales."""
-
-
 @lru_cache(maxsize=512)
 def joining(planned: Program, way: Way | None) -> UnitWay | None:
     """The way of all segments of a grid, of one of which this is the way, which adds their sums up as well: in float32, to nearest."""
@@ -169,11 +162,12 @@ def joining(planned: Program, way: Way | None) -> UnitWay | None:
         return None
     (level,), rule, group = how.reduction, site.rule, math.lcm(way.group, planned.block, len(how.order))
     nearest = rule.rounding is Rounding.NEAREST_EVEN and rule.restated and not (rule.daz or rule.ftz)
-    if site.format.spec != FLOAT32 or not nearest or level.store or level.scaling not in JOINS:
+    joins = level.scaling or sums().PLAIN
+    if site.format.spec != FLOAT32 or not nearest or level.store or joins not in (sums().PLAIN, *sums().MULTIPLIED):
         return None
     if how.segment is None or how.segment % group or way.results is not np.float32 or draws(way.unit):
         return None
-    return None if way.site.rule.overflow is Overflow.NAN else replace(way, joins=JOINS[level.scaling])
+    return None if way.site.rule.overflow is Overflow.NAN else replace(way, joins=joins)
 
 
 _DONE: dict[Any, int] = {}
