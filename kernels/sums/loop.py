@@ -98,7 +98,7 @@ class Turn(Seen):
         self.code, self.builder, self.lanes, self.row = code, code.builder, code.lanes, row
         self._maker, self._places, self._at, self._numbers, self._masks = maker, places, at, numbers, masks
         self._known = {}
-        self.directed = has_feature("avx512f") and code.lanes == LANES_OF_DIRECTED
+        self.directed = is_directed(code.lanes)
         self.fuses = has_feature("fma")
 
     def _operand(self, which, strides, place):
@@ -139,7 +139,9 @@ class Turn(Seen):
         return self._known[name]
 
 
-LANES_OF_DIRECTED = max(LANES.values())
+def is_directed(lanes):
+    """Whether the CPU rounds vectors of so many numbers in directions: those of 512 bits."""
+    return has_feature("avx512f") and lanes == max(LANES.values())
 
 
 class Lone(Turn):

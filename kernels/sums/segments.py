@@ -5,10 +5,10 @@ smallest normal number and finite. So no result hangs on what a host does with s
 such as units take.
 """
 
-from ..fast import INFINITE_BITS, SMALLEST_BITS, has_feature
+from ..fast import INFINITE_BITS, SMALLEST_BITS
 from ..steps import INEXACT, Stage
 from .arithmetics import careful
-from .loop import LANES_OF_DIRECTED, Seen
+from .loop import Seen, is_directed
 from .observers import Flags
 
 PLAIN = "plain"
@@ -41,7 +41,7 @@ class _Addition(Seen):
     """What an arithmetic sees: the CPU, and nothing of a call."""
 
     def __init__(self, lanes):
-        self.directed = has_feature("avx512f") and lanes == LANES_OF_DIRECTED
+        self.directed = is_directed(lanes)
 
 
 def added(order, value, scales, total):

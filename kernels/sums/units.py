@@ -252,7 +252,8 @@ class _Turns(Driver):
         """All turns, or those to be done before one, of operands and a state at these places. Of one that has `begun`, outputs may be inexact."""
         code, call, maker = self.code, self.call, self.maker
         unit = maker.sum.unit
-        turns, sizes = stop or call["turns"] // unit.group, [strides.product * unit.group for strides in maker.strides]
+        turns = call["turns"] // unit.group if stop is None else stop
+        sizes = [strides.product * unit.group for strides in maker.strides]
         fixed = state, call["numbers"], call["a_size"], call["b_size"]
         if begun and not maker.sum.counts:
             self.known.set(self.all_inexact(state))
@@ -428,12 +429,12 @@ class _Grid(_Turns):
             begins = code.load(call["c"], self.outputs + row * call["wide"])
             code.store(begins, state, maker.place(VALUE, row))
         if maker.sum.joins:
-            self.segments(state, i, j)
+            self.join_segments(state, i, j)
         else:
             self.turns(*self.places(), state)
         self.tell(state, self.outputs)
 
-    def segments(self, state, i, j):
+    def join_segments(self, state, i, j):
         """Code of segments one after the other, whose sums are added up; a tile that has anything but ordinary numbers is seen as UNUSUAL."""
         code, call, maker, what = self.code, self.call, self.maker, self.maker.sum
         group, total, places = what.unit.group, code.room(what.cells), self.places()

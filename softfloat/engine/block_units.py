@@ -17,7 +17,7 @@ from softfloat.engine.ways import Place, Random
 from softfloat.formats import ROSTER, Format
 
 LONGEST_CODE = 8
-"""Bits of a code whose values have a table."""
+"""Bits of a code, of elements and of scales: scales have a table, and are read as bytes."""
 
 
 def leading_power(values: Codes, fmt: Format) -> Codes:

@@ -12,6 +12,7 @@ from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 
 PLAIN = Rule()
+SMALLEST_NORMAL = 2.0**-126  # of float32
 
 
 def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN, carrier: type = np.float64) -> Codes:
@@ -35,7 +36,7 @@ def fits_single(fmt: Format) -> bool:
 
 def in_single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
     """The same numbers as codes of float32; None where some of the format's are not normal there, or one of these is NaN."""
-    if not fits_single(fmt) or fmt.smallest_subnormal < 2.0**-126 or np.any(arguments.is_nan(codes, fmt)):
+    if not fits_single(fmt) or fmt.smallest_subnormal < SMALLEST_NORMAL or np.any(arguments.is_nan(codes, fmt)):
         return None
     return decoded(codes, fmt, Rule(daz=daz), np.float32).view(np.uint32)
 
@@ -74,7 +75,6 @@ def _widened(codes: Codes, fmt: Format, daz: bool) -> Codes:
 
 READINGS = {parameters.FLOAT16: "half", parameters.BFLOAT16: "bfloat16", parameters.FLOAT32: "number"}
 NO_TABLE: Codes = np.empty(0, np.float32)
-SMALLEST_NORMAL = 2.0**-126
 
 
 def _single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:

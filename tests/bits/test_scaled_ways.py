@@ -460,7 +460,6 @@ def test_segments_of_units_in_one_loop(
         fmt = E4M3 if not how.inputs else fmt
     monkeypatch.setattr(unit_ways, "LEAST_WORK", 0)
     served = []
-    in_one = products._in_one
     for shape, kind in itertools.product(((24, 300, 40), (7, 150, 33), (5, 16, 16)), SPREADS):
         rows, length, columns = shape
         near = "any" if kind == "any" else "near"
@@ -495,7 +494,6 @@ def test_segments_of_units_in_one_loop(
         with monkeypatch.context() as patch:
             patch.setattr(elementwise, "FAST", False)
             same(quick, call())
-    assert products._in_one is in_one
     assert (("near", True) in served) == available()[0]
     left = {"subnormal", "large", *(("tiny",) if scales == "scales_fused" else ())} if scales else set()
     assert left <= {kind for kind, one in served if not one}
