@@ -34,8 +34,9 @@ EXTREMA = {
 }
 """Operation -> (whether the greater one is chosen, whether a number goes before a NaN)."""
 
-NARROW, NARROW_HALVES = 1 << 6, 1 << 8
-"""Folds side by side up to which one loop over all of them is quicker than one for each row; of halves that have a loop of their own."""
+NARROW, NARROW_PAIRS, NARROW_HALVES = 1 << 8, 1 << 6, 1 << 10
+"""Folds side by side up to which one loop over all of them is quicker than one for each row; of formats whose pairs have tables; of halves that
+have a loop of their own."""
 SOME_ROWS = 1 << 18
 """Steps that are kept at a time where only the last one is wanted."""
 
@@ -129,7 +130,8 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     if operation in EXTREMA and _ordered(operation, codes, fmt, rule):
         return _extremes(operation, codes, fmt, keep)
     half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS
-    if operation not in EXTREMA and (fmt.wide or codes.shape[1] > (NARROW_HALVES if half else NARROW)):
+    narrow = NARROW_HALVES if half else NARROW_PAIRS if fmt.bits <= elementwise.PAIR_BITS else NARROW
+    if operation not in EXTREMA and (fmt.wide or codes.shape[1] > narrow):
         return _by_rows(operation, codes, fmt, rule, keep)
     values, steps, flags = _begun(codes, keep)
     if half:

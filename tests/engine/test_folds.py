@@ -34,8 +34,8 @@ def every_way(monkeypatch: pytest.MonkeyPatch, environment: dict[str, Any], run:
             if narrow is None:
                 patch.setattr(folds, "serves", lambda *arguments: False)
             else:
-                patch.setattr(folds, "NARROW", narrow)
-                patch.setattr(folds, "NARROW_HALVES", narrow)
+                for name in ("NARROW", "NARROW_PAIRS", "NARROW_HALVES"):
+                    patch.setattr(folds, name, narrow)
                 patch.setattr(folds, "SOME_ROWS", 200)
             result = run()
             found.append((result.codes.tolist(), entered.status.flags, entered.streams.take()))
