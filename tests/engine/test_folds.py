@@ -248,3 +248,12 @@ def test_halves_by_python(operation: str, keep: bool) -> None:
         run(0, 5, values, codes, flags, *more)
         found.append((codes.tolist(), flags.tolist()))
     assert found[0] == found[1]
+
+
+@pytest.mark.parametrize("ufunc", ["maximum", "minimum", "fmax", "fmin"])
+def test_choices_among_zeros_of_formats_without_subnormals(ufunc: str) -> None:
+    """Codes below their normal numbers are zeros, and a choice gives the one zero there is of each sign, as that of two does."""
+    fmt = softfloat.Format("f", exponent_bits=5, mantissa_bits=2, subnormals=False)
+    x = softfloat.from_codes([1, 2, 3] if "max" in ufunc else [0x81, 0x83, 0x82], fmt)
+    assert getattr(np, ufunc).reduce(x).codes == (0 if "max" in ufunc else 0x80)
+    assert set(getattr(np, ufunc).accumulate(x).codes[1:]) == {0 if "max" in ufunc else 0x80}
