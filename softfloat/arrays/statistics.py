@@ -33,7 +33,7 @@ from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.operands import coerced, common_format
 from softfloat.arrays.order import sort
 from softfloat.arrays.softarray import SoftArray
-from softfloat.arrays.sums import cumprod, cumsum, dots_of, prod, product_of, quotient, sum_, total
+from softfloat.arrays.sums import check_one, cumprod, cumsum, dots_of, prod, product_of, quotient, sum_, total
 from softfloat.engine import Codes
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
@@ -306,4 +306,5 @@ def nancumsum(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None
 @implements(np.nancumprod)
 def nancumprod(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running products with ones for NaNs."""
+    check_one(a.format, "what nancumprod puts for a NaN")
     return cumprod(nan_to_num(a, nan=1, posinf=math.inf, neginf=-math.inf), axis, dtype, out)

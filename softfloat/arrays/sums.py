@@ -41,6 +41,7 @@ from softfloat.arrays.operands import common_format
 from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
 from softfloat.engine import Codes
+from softfloat.engine.arguments import has_one
 from softfloat.environments import current_environment
 from softfloat.formats import Format
 
@@ -108,6 +109,12 @@ def quotient(x: Codes, count: int | Fraction, fmt: Format, name: str) -> Codes:
     return np.where(finite, codes, x).astype(fmt.dtype)
 
 
+def check_one(fmt: Format, what: str) -> None:
+    """Refuse what is 1, or begins with it, in a format that has none."""
+    if not has_one(fmt):
+        raise ValueError(f"{what} is 1, which {fmt} does not have; accepted: formats with 1, or another initial=")
+
+
 def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, documentation: str) -> Handler:
     """A function that makes one element of all along some axes; `start` stands before them unless the caller names another."""
 
@@ -132,7 +139,14 @@ def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, do
         if where is not True:
             return placed(by_lanes(reduced, name, a, axis, where, keepdims, initial=initial), out, name)
         codes, kept = laid_out(a.codes, axis)
-        codes = begun(codes, start if initial is ABSENT or initial is None else initial, a.format, name)
+        first = start if initial is ABSENT or initial is None else initial
+        if (
+            first is start and start is not ABSENT and not has_one(a.format)
+        ):  # then products begin with the first element
+            if not codes.shape[-1]:
+                check_one(a.format, f"{name} of no elements")
+            first = ABSENT
+        codes = begun(codes, first, a.format, name)
         with keeping(codes, kept, keepdims):
             found = fold(codes, a.format)
         return placed(restored(found, kept, keepdims, a.format), out, name)
@@ -172,6 +186,8 @@ def _cumulative(function: Handler, start: int) -> Handler:
         if not include_initial:
             return function(x, axis, dtype, out)
         axis = 0 if axis is None else axis
+        if start:
+            check_one(x.format, f"the first element of {function.__name__} with include_initial")
         first = full_like(np.take(x, [0], axis), start)
         with arranged(x.shape, lambda found: np.insert(found, 0, -1, axis)):
             rest = function(x, axis, dtype)

@@ -205,3 +205,20 @@ def test_products_of_lanes_are_dot_products(subscripts: str) -> None:
     found = np.einsum(subscripts, x, y)
     wanted = np.einsum(subscripts.replace("->", "z->z"), x, y[..., np.newaxis])  # one more axis: matrices of one column
     np.testing.assert_array_equal(found.codes, wanted.codes[0])
+
+
+def test_products_in_formats_without_1() -> None:
+    """They begin with their first element; of none, there is no number to begin with."""
+    fmt = softfloat.Format("f", exponent_bits=2, mantissa_bits=0, bias=0, nan="fn")
+    x = softfloat.array([[2.0, 2.0], [4.0, 2.0]], fmt)
+    assert np.prod(x[0]).tolist() == 4.0
+    assert np.prod(x, axis=0, keepdims=True).codes.tolist() == np.multiply(x[:1], x[1:]).codes.tolist()
+    assert np.multiply.reduce(x, axis=1, where=[[True, False]]).tolist() == [2.0, 4.0]
+    for call in (
+        lambda: np.prod(x[:0], axis=0),
+        lambda: np.prod(x, axis=0, where=[[True, False]]),
+        lambda: np.cumulative_prod(x, axis=0, include_initial=True),
+        lambda: np.nancumprod(x),
+    ):
+        with pytest.raises(ValueError, match="is 1, which f does not have"):
+            call()
