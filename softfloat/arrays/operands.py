@@ -19,11 +19,13 @@ from softfloat.formats import ROSTER, Format
 from softfloat.status import Flags, FloatingPointTrap, as_flags
 
 __all__ = [
+    "check_has",
     "coerced",
     "common_format",
     "constant",
     "constants",
     "format_of",
+    "has",
     "has_dtype",
     "held_codes",
     "is_operand",
@@ -121,12 +123,24 @@ def _booleans(x: np.ndarray[Any, Any], fmt: Format) -> Codes:
     return np.where(x, one_of(fmt, "True"), 0).astype(fmt.dtype)
 
 
+def has(fmt: Format, power: int) -> bool:
+    """Whether a power of two is among a format's numbers."""
+    return fmt.smallest_subnormal <= power <= fmt.max
+
+
+def check_has(fmt: Format, asked_by: str, *needed: int) -> None:
+    """Refuse a format without powers of two that somebody computes with."""
+    for number in needed:
+        if not has(fmt, number):
+            raise ValueError(
+                f"{asked_by} needs a {number}, and {fmt} has none; accepted: formats among whose numbers {number} is"
+            )
+
+
 def one_of(fmt: Format, asked_by: str) -> int:
     """The code of 1, which somebody asked for."""
-    code = getattr(fmt, "one_code", None)
-    if code is None:
-        raise ValueError(f"{asked_by} needs a 1, and {fmt} has none; accepted: formats among whose numbers 1 is")
-    return int(code)
+    check_has(fmt, asked_by, 1)
+    return fmt.one_code
 
 
 def held_codes(x: Any, fmt: Format) -> Codes | None:

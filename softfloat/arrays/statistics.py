@@ -30,10 +30,10 @@ from softfloat.arrays.handlers import (
     truth,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import coerced, common_format
+from softfloat.arrays.operands import check_has, coerced, common_format
 from softfloat.arrays.order import sort
 from softfloat.arrays.softarray import SoftArray
-from softfloat.arrays.sums import check_one, cumprod, cumsum, dots_of, prod, product_of, quotient, sum_, total
+from softfloat.arrays.sums import cumprod, cumsum, dots_of, prod, product_of, quotient, sum_, total
 from softfloat.engine import Codes
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
@@ -183,7 +183,7 @@ def median(
     ordered = sort(wrapped(codes, a.format))
     low, high = ordered[..., (count - 1) // 2], ordered[..., count // 2]
     with keeping(codes, kept, keepdims):
-        middle = low if count % 2 else (low + high) / 2
+        middle = low if count % 2 else wrapped(quotient((low + high).codes, 2, a.format, "median"), a.format)
     return placed(restored(_or_nan(middle, ordered), kept, keepdims, a.format), out, "median")
 
 
@@ -225,6 +225,7 @@ def _quantiles(name: str, unit: Fraction, documentation: str) -> Handler:
         last = codes.shape[-1] - 1
         if last < 0:
             raise ValueError(f"numpy.{name} of no elements")
+        check_has(a.format, name, 1)  # and with it numbers near the weights
         ordered = sort(wrapped(codes, a.format))
         places = []
         for share in shares.reshape(-1):
@@ -306,5 +307,5 @@ def nancumsum(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None
 @implements(np.nancumprod)
 def nancumprod(a: SoftArray, axis: Any = None, dtype: Any = None, out: Any = None) -> Any:
     """Running products with ones for NaNs."""
-    check_one(a.format, "what nancumprod puts for a NaN")
+    check_has(a.format, "nancumprod", 1)
     return cumprod(nan_to_num(a, nan=1, posinf=math.inf, neginf=-math.inf), axis, dtype, out)

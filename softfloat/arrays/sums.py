@@ -37,11 +37,10 @@ from softfloat.arrays.handlers import (
     restored,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import common_format
+from softfloat.arrays.operands import check_has, common_format, has
 from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
 from softfloat.engine import Codes
-from softfloat.engine.arguments import has_one
 from softfloat.environments import current_environment
 from softfloat.formats import Format
 
@@ -109,12 +108,6 @@ def quotient(x: Codes, count: int | Fraction, fmt: Format, name: str) -> Codes:
     return np.where(finite, codes, x).astype(fmt.dtype)
 
 
-def check_one(fmt: Format, what: str) -> None:
-    """Refuse what is 1, or begins with it, in a format that has none."""
-    if not has_one(fmt):
-        raise ValueError(f"{what} is 1, which {fmt} does not have; accepted: formats with 1, or another initial=")
-
-
 def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, documentation: str) -> Handler:
     """A function that makes one element of all along some axes; `start` stands before them unless the caller names another."""
 
@@ -140,11 +133,9 @@ def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, do
             return placed(by_lanes(reduced, name, a, axis, where, keepdims, initial=initial), out, name)
         codes, kept = laid_out(a.codes, axis)
         first = start if initial is ABSENT or initial is None else initial
-        if (
-            first is start and start is not ABSENT and not has_one(a.format)
-        ):  # then products begin with the first element
+        if first is start and start is not ABSENT and not has(a.format, 1):  # products begin with the first element
             if not codes.shape[-1]:
-                check_one(a.format, f"{name} of no elements")
+                check_has(a.format, f"{name} of no elements", 1)
             first = ABSENT
         codes = begun(codes, first, a.format, name)
         with keeping(codes, kept, keepdims):
@@ -187,7 +178,7 @@ def _cumulative(function: Handler, start: int) -> Handler:
             return function(x, axis, dtype, out)
         axis = 0 if axis is None else axis
         if start:
-            check_one(x.format, f"the first element of {function.__name__} with include_initial")
+            check_has(x.format, f"{function.__name__} with include_initial", 1)
         first = full_like(np.take(x, [0], axis), start)
         with arranged(x.shape, lambda found: np.insert(found, 0, -1, axis)):
             rest = function(x, axis, dtype)
@@ -286,6 +277,7 @@ def gradient(f: SoftArray, *varargs: Any, axis: Any = None, edge_order: int = 1)
     for i in axes:
         if f.shape[i] < 2:
             raise ValueError(f"numpy.gradient needs two elements along axis {i}, got {f.shape[i]}")
+    check_has(f.format, "gradient", 1, 2)
     found = []
     for i, step in zip(axes, steps, strict=True):
         x = generic.moveaxis(f, i, -1)
@@ -299,6 +291,7 @@ def gradient(f: SoftArray, *varargs: Any, axis: Any = None, edge_order: int = 1)
 def trapezoid(y: Any, x: Any = None, dx: Any = 1.0, axis: int = -1) -> SoftArray:
     """The sum of the means of neighbours times their distances, each step rounded."""
     fmt = common_format([y, x, dx], "trapezoid")
+    check_has(fmt, "trapezoid", 1, 2)
     heights = generic.moveaxis(as_soft(y, fmt, "trapezoid"), axis, -1)
     if x is not None:
         places = as_soft(x, fmt, "trapezoid")
@@ -327,6 +320,7 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
     """Piecewise linear: from the point to the left, the slope times the distance, each step rounded."""
     refuse("interp", period=period)
     fmt = common_format([x, xp, fp], "interp")
+    check_has(fmt, "interp", 1)
     x, xp, fp = (as_soft(z, fmt, "interp") for z in (x, xp, fp))
     if xp.ndim != 1 or xp.shape != fp.shape or not xp.size:
         raise ValueError(

@@ -14,6 +14,7 @@ import numpy as np
 from softfloat import bits
 from softfloat.arrays.handlers import as_soft
 from softfloat.arrays.held import wrapped
+from softfloat.arrays.operands import one_of
 from softfloat.arrays.softarray import SoftArray, from_codes
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
@@ -432,7 +433,7 @@ def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
     beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta, v = x / (x_1 - beta) but for v_1 = 1. Where all elements but the
     first are 0, or x · x is rounded to 0, nothing is done.
     """
-    first, v = x[:1], np.full_like(x, steps.fmt.one_code)
+    first, v = x[:1], np.full_like(x, one_of(steps.fmt, "a reflector"))
     norm = steps.computed("sqrt", steps.product(x[None], x[:, None])[0]) if len(x) > 1 else None
     if norm is None or steps.zero(norm) or not steps.magnitudes(x[1:]).any():
         return None, x[0]

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.arrays.operands import one_of
 from softfloat.engine import Codes
 from softfloat.linalg.steps import Steps, identity, spread
 
@@ -39,7 +40,7 @@ def rounds(n: int) -> Iterator[tuple[Any, Any]]:
 def _angles(pp: Codes, qq: Codes, pq: Codes, steps: Steps) -> tuple[Codes, Codes]:
     """(s, tau) of rotations."""
     done, sign = steps.computed, steps.sign
-    one = np.full_like(pp, steps.fmt.one_code)
+    one = np.full_like(pp, one_of(steps.fmt, "a rotation"))
     theta = done("div", done("sub", qq, pp), done("add", pq, pq))
     far = np.asarray(bits.decode(theta, steps.fmt)) ** 2 > float(steps.fmt.max)
     near = np.where(far, one, theta)

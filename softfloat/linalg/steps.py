@@ -11,6 +11,7 @@ import numpy as np
 from softfloat import bits, engine
 from softfloat.accumulators import Accumulator, fma, mul_add
 from softfloat.arrays.held import evaluated
+from softfloat.arrays.operands import one_of
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import accumulator_for
 from softfloat.bits.sums.products import check_accumulator
@@ -170,7 +171,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Codes:
 def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
     """Ones on the diagonal; so many columns, or n."""
     found = np.zeros((n, n if columns is None else columns), steps.fmt.dtype)
-    np.fill_diagonal(found, steps.fmt.one_code)
+    np.fill_diagonal(found, one_of(steps.fmt, "the identity"))
     return found
 
 

@@ -220,5 +220,38 @@ def test_products_in_formats_without_1() -> None:
         lambda: np.cumulative_prod(x, axis=0, include_initial=True),
         lambda: np.nancumprod(x),
     ):
-        with pytest.raises(ValueError, match="is 1, which f does not have"):
+        with pytest.raises(ValueError, match="needs a 1, and f has none"):
             call()
+
+
+WITHOUT_1 = Format("f", exponent_bits=6, mantissa_bits=7, bias=70, nan="ieee", infinities=True)
+WITHOUT_2 = Format("f", exponent_bits=4, mantissa_bits=3, bias=15, nan="none")
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        np.linalg.inv,
+        np.linalg.qr,
+        np.linalg.cond,
+        np.linalg.eigvalsh,
+        np.linalg.svdvals,
+        lambda x: np.quantile(x, 0.3),
+        lambda x: np.percentile(x, 30),
+        lambda x: np.gradient(x[0]),
+        lambda x: np.trapezoid(x[0]),
+        lambda x: np.interp(x[0], np.sort(x[1]), x[0]),
+    ],
+)
+def test_what_needs_a_1_is_refused_by_name(call: Callable[[SoftArray], Any]) -> None:
+    """Not computed with what 1 rounds to, nor with an AttributeError."""
+    x = softfloat.from_codes([[0x2B40, 0x2A00], [0x2A80, 0x2B80]], WITHOUT_1)
+    with pytest.raises(ValueError, match="needs a 1, and f has none; accepted: formats among whose numbers 1 is"):
+        call(x)
+
+
+def test_the_middle_between_two_needs_no_2() -> None:
+    x = softfloat.array([1.0, 0.75], WITHOUT_2)
+    assert (WITHOUT_2.max, np.median(x).tolist()) == (1.875, 0.875)
+    with pytest.raises(ValueError, match="gradient needs a 2, and f has none"):
+        np.gradient(x)
