@@ -1,4 +1,4 @@
-"""What a dot product's call chooses, what holds for all its outputs, and what a row of them is on its way."""
+"""What a dot product's call chooses, what holds for all its outputs, and what one of them is on its way."""
 
 from typing import NamedTuple
 
@@ -6,16 +6,10 @@ import numpy as np
 from numba import types
 
 from .jit import kernel
-from .parts import Reference, apart, block_of, referring
+from .parts import Reference, apart, referring
 
 FUSED, ROUNDED, EXACT, ALIGNED, FIXED = 0, 1, 2, 3, 4
 """How products meet the running sum; the first two, and the last, one at a time."""
-
-A, B, TERM, RANDOM, CUT, SCALE, NUMBER, ERROR, BEFORE, BEFORE_ROUNDING, MEMORY, NOTHING, SPARE = range(13)
-TOTAL, OVER, SECOND_SCALE, SECOND_TOTAL, APART, LEAD, SUMMED, NEGATIVE, POSITIVE, OPERAND = range(13, 23)
-"""Rows of working space."""
-PARTS = OPERAND + 2
-"""From this row on, two or as many as there are bins, lie numbers whose sum is to be rounded; before them what was."""
 
 
 class Choices(NamedTuple):
@@ -40,7 +34,7 @@ class Choices(NamedTuple):
     direction: int  # in which terms of an aligned block are cut
     group: int  # products that are one of its terms
     halves: int  # whether its even and odd terms are aligned apart
-    limit: int  # exponent from which on finite terms count as infinite
+    limit: int  # exponent from which on finite terms count as infinite, UNLIMITED: none
     zero: int  # exponent of a zero running sum, NO_EXPONENT: none
     addend_inside: int  # whether the running sum is one of its terms
     sum_bits: int  # fraction bits of the terms' sum where it is not; negative: it is not cut
@@ -66,23 +60,28 @@ class Choices(NamedTuple):
 
 
 CHOICES = len(Choices._fields)
-NO_EXPONENT = -2000
+NO_EXPONENT, UNLIMITED = -2000, 1000
 UNSCALED, SCALES_FUSED, FIRST_FUSED, SECOND_FUSED, SCALES_ADDED = range(5)
 """How a segment's sum s meets the running sum t: s + t; (x*y)*s + t, (s*x)*y + t, (s*y)*x + t, each with a fused last step; (x*y)*s, then + t."""
 
 UNCOMPENSATED, KAHAN, NEUMAIER, TWO_TERM = range(4)
 """What becomes of the error of an addition: nothing; added to the next product; summed apart, added in the end; a second term of the sum."""
 
-
-ADDEND, ERRORS = range(2)
-"""Rows of `State.ends`."""
-TOP, ENDED, ATS = range(3)
-"""Numbers in `State.at`: the highest sum on the stack, -1 of none; whether no further product changes anything; and how many there are."""
+ADDEND, ERRORS, MEMORY, CUT, LEAST, GREATEST, SUMS = range(7)
+"""Numbers of an output on its way: c, what compensation keeps, what was stored last, 1 where a block lost bits, extremes; from SUMS on are sums."""
+OUTPUT, ROW, COLUMN, ROW_OF_A, CODE, RAISED, FLAGS, TOP, PRODUCT_CODE, OVERFLOWED, INEXACT, SWAMPED, ROUNDINGS = range(
+    13
+)
+"""Words of it: its number among all outputs; where it lies, and where its factors do; code and flags of what was rounded last; all flags; the
+highest sum on the stack, -1 of none; the code of a rounded product that is NaN; counts. From ROUNDINGS on are how many each stage has done."""
 DEEPEST = 64  # levels of a tree over all that memory holds
 
 
 class Call(NamedTuple):
-    """What holds for all outputs of a call: as `contraction` takes it, and where the parts of its loop are."""
+    """What holds for all outputs of a call, where the parts of its loop are, and one output on its way.
+
+    Operands lie as the sum goes: a row of k for each row of outputs, or for each column.
+    """
 
     how: Choices
     a: np.ndarray
@@ -104,6 +103,7 @@ class Call(NamedTuple):
     stored: np.ndarray  # whether a level of the reduction stores its sums
     draws: np.ndarray  # random bits of a stage; 0 where it does not draw
     begun: np.ndarray
+    begins: np.ndarray  # from which block on an output is summed; empty: from the first
     ints: np.ndarray  # a row of numbers for each stage
     floats: np.ndarray
     tiny: np.ndarray  # smallest normal number of a, b and the running sum
@@ -111,86 +111,55 @@ class Call(NamedTuple):
     key: np.uint64
     stream: np.uint64
     links: int
-
-
-class State(NamedTuple):
-    """A row of outputs on their way."""
-
-    i: int  # where it lies among the outputs
-    column: int
-    start: int  # number of the first output, among all of the call
-    work: np.ndarray
-    running: np.ndarray  # a row for each chain
+    numbers: np.ndarray  # of an output, with what follows; and as many more
+    running: np.ndarray  # a sum for each chain
     totals: np.ndarray  # and for each level
     stack: np.ndarray
-    ends: np.ndarray
-    extremes: np.ndarray
-    codes: np.ndarray  # of what was rounded last
-    raised: np.ndarray  # by what was rounded last
-    flags: np.ndarray
-    counts: np.ndarray
+    parts: np.ndarray  # whose sum is to be rounded: two, or all bins
+    words: np.ndarray  # of an output, and as many more
     payloads: np.ndarray  # codes of NaNs: of the running sum, then of the sums of each level
-    operand_codes: np.ndarray  # and of a product's factors, and of the product
-    steps: np.ndarray  # roundings done at each stage
-    at: np.ndarray
+
+
+ON_THE_WAY = Call._fields[Call._fields.index("numbers") :]
 
 
 @kernel
-def rows_of(how, bins):
-    """Rows of numbers that a State has, and of integers."""
-    return PARTS + max(2, bins) + how.chains + how.levels + 5 + (DEEPEST if how.tree else 1), how.levels + 10
-
-
-@kernel
-def state_of(room, words, place, i, column, width, call):
-    """The `place`-th State whose numbers lie in `room` and `words`: so many outputs of row i, from `column` on."""
-    how, sites = call.how, call.begun.size
-    rows, integers = rows_of(how, call.magics.size)
-    own, long = block_of(room, place * rows, rows, width), block_of(words, place * integers, integers, width)
-    run = PARTS + max(2, call.magics.size)
-    end = run + how.chains
-    total = end + 4
-    stack = total + how.levels + 1
-    apart = words[words.size - (place + 1) * (sites + ATS) :]
-    start = how.first + i * how.row_stride + column * how.column_stride
-    return State(
-        i, column, start, own[:run], own[run:end], own[total:stack], own[stack:rows], own[end : end + 2], own[end + 2 : total],
-        long[0], long[1], long[2], long[3:6], long[9:integers], long[6:9], apart[:sites], apart[sites : sites + ATS],
+def on_the_way(how, bins, sites):
+    """The last fields of a Call, which each thread has to itself."""
+    running = SUMS
+    totals = running + how.chains
+    stack = totals + how.levels
+    parts = stack + (DEEPEST if how.tree else 1)
+    size, payloads = parts + max(2, bins), ROUNDINGS + sites
+    count = payloads + how.levels + 1
+    numbers, words = np.zeros(2 * size), np.zeros(2 * count, np.int64)
+    return (
+        numbers, numbers[running:totals], numbers[totals:stack], numbers[stack:parts], numbers[parts:size], words, words[payloads:count],
     )  # fmt: skip
 
 
-ROW, MATRIX = types.float64[::1], types.float64[:, ::1]
+NUMBERS, MATRIX = types.float64[::1], types.float64[:, ::1]
 INTEGERS, INTEGER_MATRIX, CODES = types.int64[::1], types.int64[:, ::1], types.uint32[:, ::1]
 _CALL = {
     "how": types.NamedUniTuple(types.int64, CHOICES, Choices),
-    **dict.fromkeys(("entry", "ints"), INTEGER_MATRIX),
+    **dict.fromkeys(("entry", "ints", "begins"), INTEGER_MATRIX),
     **dict.fromkeys(("codes_a", "codes_b", "codes_out"), CODES),
     "flags_out": types.uint8[:, ::1],
     "counts_out": types.int64[:, :, ::1],
     "extremes_out": types.float64[:, :, ::1],
-    **dict.fromkeys(("stores", "closes", "draws", "begun"), INTEGERS),
+    **dict.fromkeys(("stores", "closes", "draws", "begun", "words", "payloads"), INTEGERS),
     "stored": types.uint8[::1],
-    **dict.fromkeys(("tiny", "magics"), ROW),
+    **dict.fromkeys(("tiny", "magics", "numbers", "running", "totals", "stack", "parts"), NUMBERS),
     **dict.fromkeys(("key", "stream", "links"), types.uint64),
 }
-_STATE = {
-    **dict.fromkeys(("i", "column", "start"), types.int64),
-    **dict.fromkeys(("codes", "raised", "flags", "steps", "at"), INTEGERS),
-    **dict.fromkeys(("counts", "payloads", "operand_codes"), INTEGER_MATRIX),
-}
 KINDS = {
-    **dict.fromkeys(
-        ("site", "parts", "held", "k", "first", "last", "count", "place", "segment", "joins", "closed"), types.int64
-    ),
-    **dict.fromkeys(("values", "total", "addend", "z", "x", "y", "terms", "numbers", "errors", "room"), ROW),
-    **dict.fromkeys(("payload", "words"), INTEGERS),
-    **{
-        name: Reference(types.NamedTuple([known.get(field, MATRIX) for field in kind._fields], kind))
-        for name, kind, known in (("state", State, _STATE), ("call", Call, _CALL))
-    },
+    **dict.fromkeys(("site", "parts", "held", "n", "k", "first", "last", "place", "segment", "closed"), types.int64),
+    **dict.fromkeys(("value", "total", "addend", "term", "z", "x", "y", "before", "after", "exact"), types.float64),
+    **dict.fromkeys(("begins", "lost", "joins"), types.boolean),
+    "call": Reference(types.NamedTuple([_CALL.get(field, MATRIX) for field in Call._fields], Call)),
 }
 """Types of what the parts of the loop take, by name."""
 
 call_at = referring(KINDS["call"])
-part = apart(KINDS)
-"""Decorator of a part of the loop."""
+part, quiet_part = (apart(KINDS, kind) for kind in (types.float64, types.none))
+"""Decorators of parts of the loop: of those that give a number, and of those that give none."""

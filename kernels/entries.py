@@ -13,8 +13,8 @@ from numba.extending import intrinsic
 
 from . import dots, loops
 from .carrier import decode, integer_to_odd, is_signalling
-from .dot_state import ATS, Call, Choices, rows_of
 from .dot_state import CHOICES as HOW_FIELDS
+from .dot_state import Call, Choices, on_the_way
 from .jit import bits_float, fixed_tuple, float_bits, kernel, row
 from .parts import reference
 from .prng import LOW_WORD, bits_at, unit_fraction, xoroshiro128aox
@@ -445,12 +445,12 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     reading = (arithmetic & DAZ_BIT) if plan[DAZ] < 0 else plan[DAZ] * DAZ_BIT
     carries = length[CARRIES] != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & NAN_BITS] != 0
     index = numba.carray(_moved(integers, max(length[INDEX], 0)), (filled if length[INDEX] >= 0 else 0,))
-    x, y = np.zeros((1, filled)), np.zeros((filled, 1))
-    codes_x, codes_y = np.zeros((1, filled), np.uint32), np.zeros((filled, 1), np.uint32)
+    x, y = np.zeros((1, filled)), np.zeros((1, filled))
+    codes_x, codes_y = np.zeros((1, filled), np.uint32), np.zeros((1, filled), np.uint32)
     source_a = stage_source(reading, stages[sites], integers, floats)
     source_b = stage_source(reading, stages[sites + 1], integers, floats)
     found = load_operands(a, plan[SIZE_A], plan[LIMITS_A], source_a, x[0], codes_x[0], index, k, filled, 0)
-    found = load_operands(b, plan[SIZE_B], plan[LIMITS_B], source_b, y[:, 0], codes_y[:, 0], index, k, filled, found)
+    found = load_operands(b, plan[SIZE_B], plan[LIMITS_B], source_b, y[0], codes_y[0], index, k, filled, found)
     if found & 2:
         return np.int64(REFUSAL)
     value, entry = np.zeros((1, 1)), np.zeros((1, 1), np.uint32)
@@ -480,21 +480,22 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
     magics = numba.carray(_moved(floats, plan[MAGICS]), (plan[BINS],))
     tiny = numba.carray(_moved(floats, plan[MAGICS] + plan[BINS]), (3,))
     of_zero, scale = floats_at(floats, plan[MAGICS] + plan[BINS] + 3)
-    leads_x, leads_y, scales = np.ones((1, filled)), np.ones((filled, 1)), np.zeros((0, 0))
+    leads_x, leads_y, scales = np.ones((1, filled)), np.ones((1, filled)), np.zeros((0, 0))
     for i in range(filled):
         if choices[HOW_GROUP] == 1:
-            leads_x[0, i], leads_y[i, 0] = lead(x[0, i], tiny[0], of_zero), lead(y[i, 0], tiny[1], of_zero)
+            leads_x[0, i], leads_y[0, i] = lead(x[0, i], tiny[0], of_zero), lead(y[0, i], tiny[1], of_zero)
         x[0, i] *= scale
         leads_x[0, i] *= scale
     begun, how = np.zeros(sites, np.int64), Choices(*fixed_tuple(choices, HOW_FIELDS))
+    numbers, running, totals, stack, parts, words, payloads = on_the_way(how, magics.size, sites)
     call = reference(
         Call(
             how, x, y, value, entry, leads_x, leads_y, scales, scales, codes_x, codes_y, codes, flags, counts, extremes, stores, closes,
-            stored, draws, begun, ints, reals, tiny, magics, np.uint64(key), np.uint64(stream), None,
+            stored, draws, begun, np.zeros((0, 0), np.int64), ints, reals, tiny, magics, np.uint64(key), np.uint64(stream), None,
+            numbers, running, totals, stack, parts, words, payloads,
         )
     )  # fmt: skip
-    rows, integers = rows_of(how, magics.size)
-    contraction(0, 1, call, np.empty(rows), np.empty(integers + sites + ATS, np.int64))
+    contraction(0, 1, call)
     return packed(codes[0, 0], flags[0, 0])
 
 

@@ -3,18 +3,41 @@
 import numpy as np
 
 from . import jit
-from .accumulate import (
-    RUNNING,
-    bin_row,
-    carry_row,
-    collect_row,
-    draw_row,
-    drawn_row,
-    settled_row,
-)
-from .jit import copy_row, fill_row, scratch
+from .accumulate import RUNNING, collected_sum, draw_row, met, raised_by, shared
+from .jit import copy_row, fill_row, row, scratch, stand_alone
+from .projected import round_drawn_projected, undecided_by_method
+from .rounding import target_of
+from .sticky import settled_parts
 
 OUTPUTS = 64  # of a row, collected side by side
+
+
+@row
+def collect_row(sums, terms, bins, magics, flags, integers, floats):
+    """sums: those of rows of terms, to be rounded; flags: of the addition."""
+    stand_alone()
+    target, errors, top, width = target_of(integers, floats), scratch(OUTPUTS, np.float64), magics.size - 1, sums.size
+    for b in range(magics.size):
+        for j in range(width):
+            bins[b, j] = 0.0
+    for n in range(terms.shape[0]):
+        copy_row(sums, terms[n])
+        for b in range(top, 0, -1):
+            for j in range(width):
+                bins[b, j], sums[j] = shared(bins[b, j], sums[j], magics[b])
+        for j in range(width):
+            bins[0, j] += sums[j]
+    for b in range(top):
+        for j in range(width):
+            bins[b + 1, j], bins[b, j] = shared(bins[b + 1, j], bins[b, j], magics[b + 1])
+    fill_row(errors, 0.0)
+    copy_row(sums, bins[top])
+    for b in range(top - 1, -1, -1):
+        for j in range(width):
+            sums[j], errors[j] = met(sums[j], errors[j], bins[b, j])
+    for j in range(width):
+        sums[j] = collected_sum(sums[j], errors[j], target)
+        flags[j] = raised_by(sums[j], True, target)
 
 
 @jit.once
@@ -25,23 +48,10 @@ def collected():
     """
 
     def collected_loop(terms, magics, bins, values, ints, floats):
-        term, errors, numbers = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64)
         flags = scratch(OUTPUTS, np.int64)
-        fill_row(numbers, 1.0)
-        fill_row(flags, 0)
         for start in range(0, values.size, OUTPUTS):
-            width = min(OUTPUTS, values.size - start)
-            sums = bins[:, :width]
-            for b in range(magics.size):
-                for j in range(width):
-                    bins[b, j] = 0.0
-            for n in range(terms.shape[0]):
-                for j in range(width):
-                    term[j] = terms[n, start + j]
-                bin_row(sums, term[:width], magics)
-            carry_row(sums, magics)
-            running = values[start : start + width]
-            collect_row(running, sums, errors[:width], numbers[:width], flags[:width], ints, floats)
+            stop = min(start + OUTPUTS, values.size)
+            collect_row(values[start:stop], terms[:, start:stop], bins, magics, flags, ints, floats)
 
     return jit.compiled(collected_loop, _nrt=False)
 
@@ -52,39 +62,29 @@ def collected_drawn():
 
     The same of a grid of outputs, rounded stochastically: terms (terms, rows, columns) become codes and flags of the stage RUNNING,
     which has done `step` roundings before. Unit u is OUTPUTS columns of a row.
-    There is room for OUTPUTS in `work`, once more than there are magics.
+    There is room for OUTPUTS in `work` for each of magics.
     """
 
     def collected_drawn_loop(
         first, last, terms, magics, work, codes, flags, ints, floats, index, row_stride, column_stride, step, width, key, stream
     ):  # fmt: skip
-        term, errors, numbers = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64)
-        sums, uniforms = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64)
-        found, raised, seen = scratch(OUTPUTS, np.int64), scratch(OUTPUTS, np.int64), scratch(OUTPUTS, np.int64)
-        fill_row(numbers, 1.0)
+        sums, uniforms, seen = scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.float64), scratch(OUTPUTS, np.int64)
+        target = target_of(ints, floats)
         per_row = (codes.shape[1] + OUTPUTS - 1) // OUTPUTS
         for unit in range(first, last):
             i, start = unit // per_row, unit % per_row * OUTPUTS
             count = min(OUTPUTS, codes.shape[1] - start)
-            running, happened = sums[:count], seen[:count]
-            room = work[:, :count]  # before the parts of a sum, what is rounded
-            bins, some = room[1:], term[:count]
-            for b in range(magics.size):
-                fill_row(bins[b], 0.0)
-            for n in range(terms.shape[0]):
-                copy_row(some, terms[n, i, start : start + count])
-                bin_row(bins, some, magics)
-            carry_row(bins, magics)
-            fill_row(happened, 0)
-            collect_row(running, bins, errors[:count], numbers[:count], happened, ints, floats)
-            random, rounded_to, by_rounding = uniforms[:count], found[:count], raised[:count]
+            values, random, hangs = sums[:count], uniforms[:count], False
+            collect_row(values, terms[:, i, start : start + count], work, magics, seen, ints, floats)
             corner = index + i * row_stride + start * column_stride
             draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
-            whole = room[0]
-            if drawn_row(running, whole, random, rounded_to, by_rounding, ints, floats):
-                settled_row(running, whole, bins, random, rounded_to, by_rounding, ints, floats)
             for j in range(count):
-                codes[i, start + j] = rounded_to[j]
-                flags[i, start + j] = by_rounding[j] | happened[j]
+                code, raised = round_drawn_projected(values[j], random[j], target)
+                hangs |= undecided_by_method(values[j], random[j], target)
+                codes[i, start + j], flags[i, start + j] = code, raised | seen[j]
+            for j in range(count if hangs else 0):
+                random[j] = settled_parts(work[:, j], 0.0, 0.0, values[j], 0.0, random[j], target)
+                code, raised = round_drawn_projected(values[j], random[j], target)
+                codes[i, start + j], flags[i, start + j] = code, raised | seen[j]
 
     return jit.compiled(collected_drawn_loop, _nrt=False)

@@ -13,40 +13,9 @@ from numba import types
 from numba.core import cgutils, imputils
 from numba.core.typing.templates import AttributeTemplate, infer_getattr
 from numba.extending import lower_getattr_generic, models, register_model
-from numba.np import arrayobj, numpy_support
+from numba.np import numpy_support
 
 from .jit import DISABLED, address_of, lowered, row
-
-
-def block_of(array, first, rows, width):
-    """Rows of a matrix that lie one after the other in a flat array, from row `first` on."""
-    return array[first * width : (first + rows) * width].reshape(rows, width)
-
-
-@lowered(block_of)
-def _block_of(context, array, first, rows, width):
-    assert array.layout == "C"
-    result = types.Array(array.dtype, 2, "C", readonly=not array.mutable)
-
-    def codegen(context, builder, signature, arguments):
-        source = context.make_array(array)(context, builder, arguments[0])
-        made = context.make_array(result)(context, builder)
-        start, count, breadth = (
-            context.cast(builder, value, kind, types.intp)
-            for value, kind in zip(arguments[1:], signature.args[1:], strict=True)
-        )
-        arrayobj.populate_array(
-            made,
-            data=builder.gep(source.data, [builder.mul(start, breadth)]),
-            shape=[count, breadth],
-            strides=[builder.mul(breadth, source.itemsize), source.itemsize],
-            itemsize=source.itemsize,
-            meminfo=source.meminfo,
-            parent=source.parent,
-        )
-        return imputils.impl_ret_borrowed(context, builder, result, made._getvalue())
-
-    return result(array, first, rows, width), codegen
 
 
 class Reference(types.Type):
@@ -206,8 +175,9 @@ links = LINKS.ctypes.data
 _linking = threading.RLock()
 
 
-def apart(kinds):
+def apart(kinds, returned):
     """Decorator of what loops call by an address in the `links` of its last argument, a named tuple; `kinds` has the types of arguments by name.
+    It returns a number of the type `returned`, or none.
     Code on disk has their numbers, so that files of parts import each other in one order.
 
     It is compiled once for all loops, when one first calls it: what a call takes to compile is what it needs. It allocates nothing.
@@ -229,7 +199,7 @@ def apart(kinds):
         def define(context, *given):
             kind = given[-1].dtype
             if kind[kind.fields.index("links")] is not types.none:
-                return types.none(*known), codegen
+                return returned(*known), codegen
             called = context.resolve_value_type(own)
             return called.get_call_type(context, [types.unliteral(x) for x in given], {}), within(called)
 
@@ -247,8 +217,8 @@ def apart(kinds):
             address = builder.load(builder.gep(links, [context.get_constant(types.intp, number)]))
             with cgutils.if_unlikely(builder, cgutils.is_null(builder, address)):
                 context.call_conv.return_user_exc(builder, Absent, (number,))
-            _call(context, builder, types.none, known, address, arguments)
-            return context.get_dummy_value()
+            found = _call(context, builder, returned, known, address, arguments)
+            return context.get_dummy_value() if returned is types.none else found
 
         return function
 

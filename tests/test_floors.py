@@ -48,7 +48,7 @@ examples
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
     "fast sticky wide | accumulate ordinary wide_exact | vectors | scaled_segments steps | "
-    "tiles | loops dot_steps quantization | dot_ends | dots "
+    "tiles | loops dot_steps quantization | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole | "
     "units | elements exact_units sums.careful sums.noise sums.scalars | counted_units halves paired singles sums.native sums.quick wide_elements | "
     "sums.arithmetics | sums.loop | sums.segments | "

@@ -4,11 +4,11 @@ import numpy as np
 from numba import carray, types
 
 from .. import jit
-from ..accumulate import RUNNING, STORE, draw_row
+from ..accumulate import RUNNING, STORE, draw_row, random_of
 from ..arith import add
 from ..carrier import SOURCE_FLOATS, SOURCE_INTEGERS, decode, source_of
-from ..jit import bits_float, float_bits, kernel, row
-from ..prng import TILE, dot_low, top_bits, unit_fraction
+from ..jit import float_bits, kernel, row
+from ..prng import TILE, dot_low, top_bits
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
 from ..spec import CARRIER64, FLOAT64
 from ..spec import source as double
@@ -23,16 +23,6 @@ ARGUMENTS = (
 
 
 settled_add, wide_fma, DOUBLE = settling("add"), element_of("fma"), double(FLOAT64, CARRIER64, False)
-
-
-@kernel
-def random_of(noise, site, output, step, width, key, stream):
-    """All random bits of a rounding, whose first 16 are in `noise`."""
-    scale = bits_float(np.int64(1023 + width) << 52, 1.0)
-    random = unit_fraction(noise, 16)
-    if width > 16:
-        random += unit_fraction(dot_low(output, site, step, key, stream), 52)
-    return np.floor(random * scale) / scale
 
 
 @kernel

@@ -13,14 +13,13 @@ import numpy as np
 
 from softfloat.cuda.compiling import Kernel, numba_cuda, simulated
 from softfloat.kernels import arith, loops
-from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING
+from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING, raised_by, random_of
 from softfloat.kernels.carrier import decode, is_signalling, source_of
 from softfloat.kernels.jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 from softfloat.kernels.prng import DOT_PLANE, dot_words, unit_fraction
 from softfloat.kernels.projected import undecided_by_method
 from softfloat.kernels.rounding import target_of, undecided
 from softfloat.kernels.sticky import settling
-from softfloat.kernels.sums.whole import random_of
 
 cuda = numba_cuda()
 ROW_P, ROW_S, ROW_R, ROW_A, ROW_B, ROW_C, ROW_W = range(7)
@@ -158,13 +157,6 @@ def rounded(turn: Turn, site: int, exact: bool) -> Callable[..., Any]:
         return decode(code, source), code, raised
 
     return round_by_numbers
-
-
-@kernel
-def raised_by(value, number, target):  # type: ignore[no-untyped-def]
-    """Flags of an operation itself, whose operands are numbers, or not all of them."""
-    invalid = target.invalid if (value != value) & number else target.none
-    return cut(invalid | (target.none if number else target.any_nan_signals), target.none)
 
 
 @cache

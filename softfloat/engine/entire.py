@@ -155,7 +155,7 @@ def drawn(
 
     def work(start: int, stop: int) -> int:
         size = min((stop - start) * width, codes.size) * len(terms)
-        room, numbers = np.empty((magics.size + 1, width)), (*site.numbers, *place, begun, site.width, *random.words)
+        room, numbers = np.empty((magics.size, width)), (*site.numbers, *place, begun, site.width, *random.words)
         loop.run(size, start, stop, terms, magics, room, codes, flags, *numbers)
         return 0
 

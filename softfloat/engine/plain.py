@@ -17,12 +17,21 @@ from softfloat.engine.programs import Program, arranged, choices, plain_loop, se
 from softfloat.engine.ways import Random
 from softfloat.kernels.spec import CARRIER64, Rule
 
+EVERYTHING: Codes = np.zeros((0, 0), np.int64)
 
-def run(problem: Problem, planned: Program, entered: Entered, random: Random, results: Results) -> None:
-    """One grid of outputs by the loop that serves every program."""
+
+def run(
+    problem: Problem, planned: Program, entered: Entered, random: Random, results: Results, begins: Codes = EVERYTHING
+) -> None:
+    """One grid of outputs by the loop that serves every program; from which block on each `begins`, c being its sum up to there: those that begin
+    past the last one are done."""
     floor = dots()
     first, second = planned.formats
-    a, b = arranged(entered.a, 0 if problem.paired else 1, planned), arranged(entered.b, 0, planned)
+
+    def rows_of(x: Codes, y: Codes, fill: float = 0.0) -> tuple[Codes, Codes]:
+        return arranged(x.T if problem.paired else x, 1, planned, fill), arranged(y.T, 1, planned, fill)
+
+    a, b = rows_of(entered.a, entered.b)
     values, entry, accumulator = entered.c, entered.codes_of_c, planned.accumulator
     if accumulator.unsigned_zeros and planned.entry.daz and planned.partials.subnormals and planned.length:
         flushed = (values == 0.0) & (entry != 0) & (entry != planned.partials.sign_bit)
@@ -34,11 +43,11 @@ def run(problem: Problem, planned: Program, entered: Entered, random: Random, re
         if accumulator.reduction and accumulator.reduction[0].scaling:
             scaling = 1 + SCALINGS.index(accumulator.reduction[0].scaling)
             firsts = np.array(segment_bounds(accumulator, planned.products)[:-1], np.int64)
-            scales_a, scales_b = (np.array(x, order="C") for x in scales.at(firsts))
+            scales_a, scales_b = scales.at(firsts)
+            scales_a, scales_b = scales_a.T if problem.paired else scales_a, scales_b.T
         else:
             with np.errstate(invalid="ignore"):  # an infinite element of scale zero is NaN
-                a = a * arranged(scales.each.a, 0 if problem.paired else 1, planned, fill=1.0)
-                b = b * arranged(scales.each.b, 0, planned, fill=1.0)
+                a, b = (x * y for x, y in zip((a, b), rows_of(scales.each.a, scales.each.b, 1.0), strict=True))
             extra = scales.bits
     magics = _magics(planned, a, b, values, extra)
     rows, columns = 1 if problem.paired else problem.a.shape[0], problem.b.shape[1]
@@ -60,8 +69,7 @@ def run(problem: Problem, planned: Program, entered: Entered, random: Random, re
     if planned.kind == floor.ALIGNED and product is None:
         shared: tuple[Any, Any] = (None, None)
         if scales is not None and not scaling:
-            of_a = arranged(scales.each.leads_a, 0 if problem.paired else 1, planned)
-            shared = of_a, arranged(scales.each.leads_b, 0, planned)
+            shared = rows_of(scales.each.leads_a, scales.each.leads_b)
         leads = (
             units.leads(unscaled[0], unpacked or first, accumulator, shared[0]),
             units.leads(unscaled[1], unpacked or second, accumulator, shared[1]),
@@ -82,30 +90,28 @@ def run(problem: Problem, planned: Program, entered: Entered, random: Random, re
     codes_a = codes_b = np.zeros((0, 0), np.uint32)
     if planned.carries and (planned.loses_signs or any(np.isnan(x).any() for x in (a, b, values))):
         how = how._replace(payloads=1)
-        codes_a = arranged(problem.a.astype(np.uint32), 0 if problem.paired else 1, planned)
-        codes_b = arranged(problem.b.astype(np.uint32), 0, planned)
+        codes_a, codes_b = rows_of(problem.a.astype(np.uint32), problem.b.astype(np.uint32))
     arrays = {
         np.float64: {
             "a": a, "b": b, "c": values, "leads_a": leads[0], "leads_b": leads[1], "scales_a": scales_a, "scales_b": scales_b,
             "extremes_out": results.extremes,
         },
-        np.int64: {"entry": entry, "counts_out": results.counts, "stores": planned.stores, "closes": planned.closes},
+        np.int64: {"entry": entry, "counts_out": results.counts, "stores": planned.stores, "closes": planned.closes, "begins": begins},
         np.uint32: {"codes_a": codes_a, "codes_b": codes_b, "codes_out": results.codes},
         np.uint8: {"flags_out": results.flags},
     }  # fmt: skip
     flat = {name: np.require(x, kind, ["C", "W"]) for kind, some in arrays.items() for name, x in some.items()}
-    call = floor.Call(
-        how=how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=random.key, stream=random.stream,
-        links=floor.links, **flat,
-    )  # fmt: skip
     loop = plain_loop().taken(rows * columns * max(planned.length, 1))
-    known = floor.passed(call) if loop is floor.contraction() else call
 
     def work(start: int, stop: int) -> int:
-        loop(start, stop, known, *floor.rooms(how, magics.size, begun.size))
+        call = floor.Call(
+            how, stored=stored, draws=draws, begun=begun, ints=ints, floats=floats, tiny=tiny, magics=magics, key=random.key, stream=random.stream,
+            links=floor.links, **flat, **dict(zip(floor.ON_THE_WAY, floor.on_the_way(how, magics.size, begun.size), strict=True)),
+        )  # fmt: skip
+        loop(start, stop, floor.passed(call) if loop is floor.contraction() else call)
         return 0
 
-    threads.share_units(rows * -(-columns // floor.LANES), work, max(planned.length, 1) * floor.LANES)
+    threads.share_units(rows * columns, work, max(planned.length, 1))
     for name, result in zip(("codes_out", "flags_out", "counts_out", "extremes_out"), results, strict=True):
         if flat[name] is not result:
             result[...] = flat[name]

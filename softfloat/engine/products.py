@@ -36,7 +36,7 @@ from softfloat.engine.draws import grid_bits, replica_key
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.problems import Problem, Results, Scales
-from softfloat.engine.programs import Program
+from softfloat.engine.programs import SIDE_BY_SIDE, Program
 from softfloat.engine.segments import Done
 from softfloat.environments import Settings
 from softfloat.formats import Format
@@ -325,24 +325,19 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         problem, planned, call, results, (a, b, values), signals
     ):
         return
-    special = apart.of(a, b, values, apart.may_begin_anywhere(planned)) if a_grid and not counting else None
+    special = apart.of(planned, a, b, values) if a_grid and not counting else None
     if special is not None:
-        x, y, start = special.without(problem.a, problem.b, values)
-        done = _quick(replace(problem, a=x, b=y), planned, start, call)
+        begins, where = special
+        x, y = where.without(problem.a, problem.b)
+        done = _quick(replace(problem, a=x, b=y), planned, np.where(np.isfinite(values), values, 0.0), call)
         if done is not None:
+            sums, raised = np.where(begins, done[0], entry if entry.size else 0).astype(np.uint32), done[1].copy()
             _finish(done, problem, planned, call, results)
-            everywhere = np.broadcast_to(signals, results.codes.shape)
-            for where, begin, part, entered in special.parts(problem, Entered(a, b, values, entry)):
-                codes, flags = np.empty((1, part.b.shape[1]), results.codes.dtype), everywhere[where][np.newaxis].copy()
-                rest = planned
-                if begin:
-                    sums = done[0][where][np.newaxis].astype(np.uint32)
-                    part = replace(part, c=sums)
-                    entered = entered._replace(c=decoded(sums, planned.partials, planned.entry), codes_of_c=sums)
-                    flags |= done[1][where]
-                    rest = apart.after(planned, begin)
-                plain.run(part, rest, entered, random, results._replace(codes=codes, flags=flags))
-                results.codes[where], results.flags[where] = codes[0], flags[0]
+            if apart.may_begin_anywhere(planned):
+                problem, values, entry = replace(problem, c=sums), decoded(sums, planned.partials, planned.entry), sums
+            undone = begins < planned.stores.size
+            results.flags[undone] = (np.where(begins, raised, 0) | signals)[undone]
+            plain.run(problem, planned, Entered(a, b, values, entry), random, results, begins)
             return
     work = problem.a.size * problem.b.shape[1]
     narrow = problem.b.shape[1] < NARROW < results.codes.size
@@ -434,7 +429,7 @@ def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Re
     tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
         done = _by_parts(problem, planned, call, tally)
-        if done is not None or problem.a.shape[0] * problem.b.shape[1] < dots().LANES:
+        if done is not None or problem.a.shape[0] * problem.b.shape[1] < SIDE_BY_SIDE:
             return done
     elif entire.serves(planned) and tally is None:
         operands = zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
@@ -478,7 +473,7 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
         return grid_bits(shape, place, site, step, width, *random)
 
     scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
-    if math.prod(shape) < dots().LANES or (problem.scales is not None and scaling is None):
+    if math.prod(shape) < SIDE_BY_SIDE or (problem.scales is not None and scaling is None):
         return None
     if tally is None and (done := _in_one(problem, planned, call, scaling)) is not None:
         return done

@@ -22,7 +22,6 @@ from softfloat.kernels.spec import CARRIER64, Rounding, Rule
 
 DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
 """In the order of `kernels.accumulate`."""
-UNLIMITED = 1000
 
 # -- programs --------------------------------------------------------------------------------------------------------
 
@@ -361,7 +360,7 @@ def choices(planned: Program) -> Any:
         direction=DIRECTIONS.index(aligned.cut if fixed is None else fixed.cut),
         group=aligned.group,
         halves=int(aligned.halves),
-        limit=UNLIMITED if aligned.limit is None else aligned.limit,
+        limit=floor.UNLIMITED if aligned.limit is None else aligned.limit,
         zero=floor.NO_EXPONENT if aligned.zeros is None else aligned.zeros,
         addend_inside=int(aligned.includes_addend),
         sum_bits=aligned.sum or 0,
@@ -376,6 +375,10 @@ def choices(planned: Program) -> Any:
         fixed_last=0 if fixed is None else fixed.last,
         fixed_saturates=int(fixed is not None and fixed.overflow == "saturate"),
     )
+
+
+SIDE_BY_SIDE = 64
+"""Outputs that faster loops take together, about: few are not worth their time."""
 
 
 def plain_loop() -> Spared:

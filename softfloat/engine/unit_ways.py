@@ -18,7 +18,7 @@ from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
 from softfloat.engine.generated import NORMAL, beyond, spans_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, exact_units, sums, tiles, units
-from softfloat.engine.programs import Program, Site, spares
+from softfloat.engine.programs import SIDE_BY_SIDE, Program, Site, spares
 from softfloat.engine.ways import (
     LAYOUT,
     LONGEST,
@@ -212,7 +212,7 @@ def worth_line(planned: Program, outputs: int) -> bool:
     Registers, as they are usually rounded, and tensor cores' are at any size; of other roundings there are so many that few sums of each
     take less together by the one loop that serves all.
     """
-    how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, dots().LANES
+    how, rule, lanes = planned.accumulator, planned.sites[dots().RUNNING].rule, SIDE_BY_SIDE
     way = choose(planned)
     if way is not None and (tries_quickly(way) or spares(way.unit, planned.length * outputs)):
         return True

@@ -24,7 +24,7 @@ from softfloat.accumulators import (
     pairwise,
     tensor_core,
 )
-from softfloat.engine import as_environment, plain, products
+from softfloat.engine import as_environment, elementwise, plain, products
 
 HALF, SINGLE, E5M2, E4M3 = softfloat.float16, softfloat.float32, softfloat.float8_e5m2, softfloat.float8_e4m3fn
 CASES: list[tuple[Format, Accumulator]] = [
@@ -188,3 +188,25 @@ def test_c_that_zeros_round_before_the_first_product() -> None:
     for count in (False, True):
         codes, flags, *_ = bits.vecdot([[0x7E00]], [[0x3C00]], HALF, how, [0x006F], count=count)
         assert (codes.tolist(), flags.tolist()) == ([0x7E00], [1])
+
+
+@pytest.mark.parametrize("how", [fma(HALF), mul_add(HALF)], ids=repr)
+@pytest.mark.parametrize(
+    "options",
+    [{}, {"rounding": "stochastic", "seed": 3}, {"infinite_input": "nan"}, {"out_format": "float32", "nan": "x86"}],
+    ids=str,
+)
+def test_sums_go_on_from_their_first_infinity(
+    how: Accumulator, options: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With what was added before by a faster loop, as if the plain one had summed all; NaNs are among the operands, too."""
+    rng = np.random.default_rng(8)
+    a, b = (bits.encode(rng.standard_normal(shape), HALF)[0] for shape in ((40, 64), (64, 48)))
+    a[rng.random(a.shape) < 0.01], b[rng.random(b.shape) < 0.005] = 0x7C00, 0xFC00
+    a[3, 60] = b[5, 7] = 0x7E01
+    c = bits.encode(rng.standard_normal((40, 48)), HALF)[0]
+    c[2, 3] = 0xFC00
+    found = [bits.matmul(a, b, HALF, how, start, **options) for start in (None, c)]
+    monkeypatch.setattr(elementwise, "FAST", False)
+    for start, one in zip((None, c), found, strict=True):
+        np.testing.assert_array_equal(one, bits.matmul(a, b, HALF, how, start, **options))

@@ -28,12 +28,14 @@ from numpy.lib.stride_tricks import as_strided
 from softfloat.accumulators import Accumulator
 from softfloat.bits.sums.products import Contraction, check_formats
 from softfloat.bits.sums.windows import Geometry, Layout, Windows, shaped, spread
-from softfloat.engine import Codes, Options, Problem, check_codes, dots, is_nan
+from softfloat.engine import Codes, Options, Problem, check_codes, is_nan
 from softfloat.formats import Format
 
 __all__ = ["conv1d", "conv2d", "conv2d_input_gradient", "conv2d_weight_gradient"]
 
 PIECE = 1 << 24  # codes of windows gathered at a time: 128 MiB as float64
+SIDE_BY_SIDE = 64
+"""Columns that the loops take together, about."""
 
 
 def _array(codes: Any, fmt: Format, name: str, axes: str) -> Codes:
@@ -221,7 +223,7 @@ def _contract(
     grids, (groups, length, columns) = _grids(*stack), stack[1].shape
     planned = contraction.program(length)
     count = min(math.prod(grids[0].windows.shape[:3]), max(PIECE // max(length, 1), 1))
-    lanes = dots().LANES
+    lanes = SIDE_BY_SIDE
     lone = columns == 1 < groups
     swapped = not lone and columns * -(-count // lanes) < count * -(-columns // lanes)
     if swapped and planned.policy.propagate:  # of two NaNs the first survives
