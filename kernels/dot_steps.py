@@ -285,13 +285,15 @@ def keeps(value, call):
 
 
 @row
-def special(first, last, term, call):
-    """Whether the `term` that is a rounded product is infinite or NaN, or an operand of a block whose products are not rounded."""
-    found = not abs(term) < np.inf
-    for k in range(first, first if call.how.products_rounded else last):
-        x, y = factors(k, call)
-        found |= not (abs(x) < np.inf and abs(y) < np.inf)
-    return found
+def ahead(n, call):
+    """The first block from n on that ends a segment, or in which an operand is infinite or NaN; how many there are, if none does."""
+    a, b, block = call.a[call.words[ROW_OF_A]], call.b[call.words[COLUMN]], call.how.block
+    while n < call.stores.size and not call.closes[n]:
+        for k in range(n * block, (n + 1) * block):
+            if not (abs(a[k]) < np.inf and abs(b[k]) < np.inf):
+                return n
+        n += 1
+    return n
 
 
 # -- exact blocks ----------------------------------------------------------------------------------------------------

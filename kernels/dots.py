@@ -46,6 +46,7 @@ from .dot_state import (
 )
 from .dot_steps import (
     added,
+    ahead,
     blocked,
     compensated,
     convert,
@@ -59,7 +60,6 @@ from .dot_steps import (
     rounded_product,
     settled,
     source_at,
-    special,
     stage,
     summed,
     target_at,
@@ -382,13 +382,23 @@ def contraction():
         idles = idles and keeps(np.inf, call) and keeps(-np.inf, call)
         for n in range(stores.size):
             idles = idles and not stores[n]
+        skips = idles and chains == 1 and not (how.products_rounded or how.cumulative)
         for output in range(start, stop):
             done = begins[output // columns, output % columns] if begins.size else 0
             if begins.size and done == stores.size:
                 continue
             begin(output, done, call)
             held, place, segment = how.entered, done, 0
-            for n in range(done, stores.size):
+            n = done
+            while n < stores.size:
+                if skips and place and not abs(running[0]) < np.inf:  # which is infinite or NaN, and stays so
+                    place -= n
+                    words[ROUNDINGS + RUNNING] -= n
+                    n = ahead(n, call)
+                    place += n
+                    words[ROUNDINGS + RUNNING] += n
+                    if n == stores.size:
+                        break
                 chain, first, last, term = place % chains, n * block, (n + 1) * block, 0.0
                 before = z = running[chain]
                 code = words[CODE]
@@ -396,8 +406,8 @@ def contraction():
                     term = rounded_product(n, call)
                     if how.payloads:
                         product_payload(term, n, call)
-                if idles and place >= chains and not (abs(z) < np.inf or special(first, last, term, call)):
-                    words[CODE] = code  # which is infinite or NaN, and stays so
+                if idles and single and place >= chains and abs(term) < np.inf and not abs(z) < np.inf:
+                    words[CODE] = code  # which stays as it is, too
                     words[ROUNDINGS + RUNNING] += 1
                 elif whole_tree:
                     held = RUNNING if place else PRODUCT
@@ -434,6 +444,7 @@ def contraction():
                     held, place, segment = RUNNING, 0, segment + 1
                 if how.cumulative:
                     show(n, closes[n], held, segment, call)
+                n += 1
             if not how.cumulative:
                 end(held, call)
 

@@ -86,19 +86,9 @@ ZERO = np.float32(0)
 NONE, INEXACT, TINY_INEXACT, OVERFLOWED, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 16))
 MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x7FC00000)
 SMALLEST_BITS = np.int32(0x00800000)
-ONE64 = np.int64(1)
 
 
 # -- errors of float32's operations -----------------------------------------------------------------------------------
-
-
-@kernel
-def odd_sum(x, y):
-    """x + y in float64, rounded to odd."""
-    s, error = sum_and_error(x, y)
-    bits = float_bits(s)
-    step = ONE64 if (error > 0.0) == (s > 0.0) else -ONE64
-    return bits_float(bits + step, 0.0) if (error != 0.0) & ((bits & ONE64) == 0) else s
 
 
 LOW_BITS = np.int32(-4096)

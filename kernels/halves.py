@@ -73,7 +73,7 @@ def _near(operation, from_double):
 
 def through_half(s):
     """(codes, the bits of what they stand for)."""
-    code = s.coded("half")
+    code = s.halves()
     return code.long(WORD), code.singles("half").bits()
 
 

@@ -289,12 +289,10 @@ class Vector:
             return self._new(self.builder.fpext(half, self._typed(ir.FloatType())))
         return (self._new(self.builder.zext(self.value, self._typed(ir.IntType(32)))) << 16).floats()
 
-    def coded(self, family):
-        """float32 as codes of 16 bits, of numbers that "half" (needs F16C) or "bfloat16" has."""
-        word = self._typed(ir.IntType(16))
-        if family == "half":
-            return self._new(self.builder.bitcast(self.builder.fptrunc(self.value, self._typed(ir.HalfType())), word))
-        return self._new(self.builder.trunc(self.bits().logical_right(16).value, word))
+    def halves(self):
+        """float32 that half has as codes of it; needs F16C."""
+        half = self.builder.fptrunc(self.value, self._typed(ir.HalfType()))
+        return self._new(self.builder.bitcast(half, self._typed(ir.IntType(16))))
 
     def through_half(self):
         """float32 to half and back by the CPU, nearest even; needs F16C."""

@@ -47,19 +47,19 @@ examples
 
 INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
-    "fast sticky wide | accumulate ordinary wide_exact | vectors | scaled_segments steps | "
+    "fast sticky wide | accumulate ordinary wide_exact | vectors | steps | "
     "tiles | loops dot_steps quantization | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole | "
     "units | elements exact_units sums.careful sums.noise sums.scalars | counted_units halves paired singles sums.native sums.quick wide_elements | "
-    "sums.arithmetics | sums.loop | sums.segments | "
+    "sums.arithmetics sums.writing | sums.loop | sums.segments | "
     "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",
     "accumulators": "roster | accumulator | presets tensor_cores ipu units assumptions splits | torch_products",
     "reference": "values | fixed_point rounding | arithmetic comparisons conversions | blocks functions outputs | running scaled units | dots",
     "recipes": "lists vocabularies | graph recipe | colouring | variables",
-    "engine": "arguments pools threads | parameters problems results | decoding draws programs | generated | elementwise inlined native | "
+    "engine": "arguments threads | parameters pools problems results | decoding draws programs | generated | elementwise inlined native | "
     "folds options panels transforms values ways | apart tiling unit_ways | entire trees | units | lines plain scaled_segments | described "
-    "segments stacks | block_units prefixes wide_sums | calls products quantization | small",
+    "segments stacks | block_units joined prefixes wide_sums | calls products quantization | small",
     "cuda": "compiling | arrays | elementwise | plain | generated | products",
     "blocks": "fixed | formats | rules",
     "bits": "arithmetic blocks.codes functions.bounds functions.precise operations signatures sums.products sums.windows | "

@@ -5,6 +5,16 @@ from typing import NamedTuple
 from ..steps import Stage
 
 
+class Join(NamedTuple):
+    """How sums of segments or chains are added up in the loop."""
+
+    stage: Stage
+    scaling: str = ""
+    """As `Reduction.scaling` has it; empty: they are no more than added."""
+    late: bool = False
+    """The total begins with the first of them, and what sums begin with comes last: of chains."""
+
+
 class Sum(NamedTuple):
     """An order, how it rounds, whether additions are counted, and how operands and outputs lie."""
 
@@ -14,11 +24,8 @@ class Sum(NamedTuple):
     layout: str
     rows: int
     lanes: int
-    reading: str = ""
-    """Of codes "half" or "bfloat16", which operands of outputs' own lie there as; else they are numbers."""
-
-    coded: str = ""
-    """Results are codes, of "half", "bfloat16", or "number", which is float32; else they are numbers."""
+    joins: Join | None = None
+    """None: there is one segment."""
 
     @property
     def draws(self):

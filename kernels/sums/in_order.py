@@ -7,9 +7,10 @@ more with all of them: then the turns of that output, from the state before them
 from ..accumulate import PRODUCT, RUNNING
 from ..fast import has_feature
 from ..steps import GREATEST, INEXACT, LEAST, LEFT_OPEN, OVERFLOWED, VALUE
-from . import arithmetics
+from . import arithmetics, segments
 from .language import LONG, Code, Int
 from .loop import FULL, SLOTS, Driver, Maker, Turn
+from .orders import JOIN
 from .quick import out_of_lifted
 
 REST, VAIN = 512, 4
@@ -46,10 +47,11 @@ class InOrder(Maker):
         self.roomy = None
         if grid and arithmetics.splits(self.order, stage):
             self.roomy = self._quick("roomy", arithmetics.Split, 1.0)
-        adds = self.order.last if what.layout == "grid" or self.order.exact else None
-        self.last = self._careful("last", self.observer, adds) if adds else None
+        pieces = {"turn": self.piece} | ({"last": self.order.last} if self.order.last else {})
+        self.last = self._careful("last", self.observer, self.order.last) if self.order.last else None
         if stage.draws:
-            self.whole_turns = {"turn": self.whole("turn", self.piece)}
+            pieces |= {"join": JOIN} if what.joins else {}
+            self.whole_turns = {name: self.whole(name, piece) for name, piece in pieces.items()}
         (_Grid if what.layout == "grid" else _Panels)(self)
 
     def _opened(self, name, returned):
@@ -58,8 +60,7 @@ class InOrder(Maker):
 
         Where nothing is drawn, the place of random numbers is one for states after each turn, and these are so far apart, if they are kept.
         """
-        kinds = *self.elements.values(), *[self.item] * 3
-        function = self.function(name, returned, *(kind.as_pointer() for kind in kinds), *[LONG] * 7)
+        function = self.function(name, returned, *[self.item.as_pointer()] * 5, *[LONG] * 7)
         code = Code(function, self.sum.lanes)
         places = dict(zip(("a", "b", "noise", "state", "numbers"), function.args, strict=False))
         return code, places, *(Int(code.builder, x) for x in function.args[5:])
@@ -283,12 +284,17 @@ class _Turns(Driver):
         if not maker.stage.draws:
             return
         self.noted.set((call["chains"] > 1).long() | again.get())
-        places = {"a": a, "b": b, "below": state}
-        turns = count, call["apart"], call["mask"], at[RUNNING], at[PRODUCT]
-        with code.when(again.get().differs(0), rarely=True), code.loop(maker.sum.rows) as row:
+        with code.when(again.get().differs(0), rarely=True):
+            self._settle("turn", a, b, state, (count, call["apart"], call["mask"], at[RUNNING], at[PRODUCT]))
+
+    def _settle(self, name, a, b, state, turns):
+        """Outputs of all rows that are left open."""
+        code, maker = self.code, self.maker
+        with code.loop(maker.sum.rows) as row:
             opened = code.load(state, maker.place(LEFT_OPEN, row)).bits() < 0
             with code.when(Int(code.builder, opened.anywhere()), rarely=True):
-                self.settle("turn", row, places, state, turns, lambda cell: self._restore(state, cell))
+                places = {"a": a, "b": b, "below": state}
+                self.settle(name, row, places, state, turns, lambda cell: self._restore(state, cell))
 
     def _quickly(self, given, beside):
         """Turns that are done quickly; how often they had to be done with care."""
@@ -305,10 +311,18 @@ class _Turns(Driver):
                 again.set(code.call(maker.quick, *given))
         return again.get()
 
-    def end(self, state):
-        """What is done once, after all turns."""
-        given = self.call["a"], self.call["b"], self.noise, state, self.call["numbers"]
-        self.code.call(self.maker.last, *given, 0, self.maker.sum.rows, 1, 0, 0, 0, 0)
+    def end(self, state, turns):
+        """What is done once, after so many turns."""
+        code, call, maker, draws = self.code, self.call, self.maker, self.maker.stage.draws
+        number = (call["step"] + turns * call["apart"]) * maker.piece.numbers[RUNNING]
+        if draws:
+            self.random(RUNNING, number, number + 1, maker.masks()[RUNNING])
+            self.keep(state, self.before, maker.slots)
+            self.noted.set(code.int(1))
+        operands, apart = (call["a"], call["b"]), (code.int(0), call["mask"], number, code.int(0))
+        code.call(maker.last, *operands, self.noise, state, call["numbers"], 0, maker.sum.rows, 1, *apart)
+        if draws:
+            self._settle("last", *operands, state, (code.int(1), *apart))
 
     def _restore(self, state, cell):
         for slot in self.maker.slots:
@@ -317,65 +331,71 @@ class _Turns(Driver):
 
 
 class _Grid(_Turns):
-    """A grid of outputs, which begin and end here; chains of them, which take products in turn, one after the other."""
+    """A grid of outputs, which begin and end here; chains that draw take products in turn, one after the other."""
 
     def sum(self, i, j):
         """Code of a tile."""
         code, call, maker = self.code, self.call, self.maker
-        rows, chains, turns = maker.sum.rows, call["chains"], call["turns"]
-
-        own = code.room(SLOTS * maker.sum.cells, maker.item)
-
-        def state(chain):
-            """Of several chains, in the caller's room."""
-            shared = code.at(call["state"], chain * (SLOTS * maker.sum.cells))
-            return code.builder.select((call["chains"] > 1).value, shared, own)
-
+        turns, joins, size = call["turns"], maker.sum.joins, SLOTS * maker.sum.cells
+        together = joins is not None and maker.stage.draws
+        own = code.room(size * (segments.MOST_CHAINS if together else 1), maker.item)
         self.begin()
         panels, product = call["panels"], self.product
         self.least = {
             "a": (product * panels + i) * turns,
             "b": call["low_b"] + (product * (call["tiles"] // panels) + j) * turns,
         }
-        with code.loop(chains) as chain:
-            self.nothing_yet(state(chain), i, j)
-            with code.loop(rows) as row:
-                begins = code.load(call["c"], self.outputs + row * call["wide"])
-                code.store(begins, state(chain), maker.place(VALUE, row))
-        with code.while_(lambda: self.done.get() < turns):
+        with code.loop(call["chains"]) as chain:
+            self.begin_with(code.at(own, chain * size), i, j)
+        if together:
+            self.turns(own, i, j, call["length"])
+            segments.join_drawn(self, own, size)
+        elif joins:
+            segments.join(self, own, i, j, lambda stop: self.turns(own, i, j, stop))
+        else:
+            self.begin_with_c(own)
+            self.turns(own, i, j, call["length"])
+            if maker.last:
+                self.end(own, turns)
+        if maker.sum.counts:
+            self.take_counts(own)
+        self.tell(own, self.outputs)
+
+    def turns(self, states, i, j, stop):
+        """Code of products before this one that are not done, of chains whose states follow each other."""
+        code, call, maker = self.code, self.call, self.maker
+        rows, chains, turns = maker.sum.rows, call["chains"], call["turns"]
+        with code.while_(lambda: self.done.get() * chains < stop):
             if maker.stage.draws:
                 self.draw()
             count = code.variable(code.int(0))
             with code.loop(chains) as chain:
                 done = self.done.get()
-                left = (call["length"] - chain + chains - 1) // chains - done
+                left = (stop - chain + chains - 1) // chains - done
                 with code.when(left > 0):
-                    count.set(self.count(state(chain), left))
-                    a = code.at(call["a"], ((chain * call["panels"] + i) * turns + done) * rows)
-                    b = code.at(
-                        call["b"], (chain * call["wide"] + j * maker.sum.lanes) * turns + done * maker.sum.lanes
-                    )
-                    self.some(a, b, state(chain), chain, count.get())
+                    state = code.at(states, chain * (SLOTS * maker.sum.cells))
+                    count.set(self.count(state, left))
+                    at = code.get(call["ends"], chain) + done if maker.sum.joins and maker.stage.draws else done
+                    a = code.at(call["a"], (i * turns + at) * rows)
+                    b = code.at(call["b"], (j * turns + at) * maker.sum.lanes)
+                    self.some(a, b, state, chain, count.get())
             self.done.set(self.done.get() + (call["at_once"] if maker.stage.draws else count.get()))
-        with code.loop(chains) as chain:
-            if maker.last:
-                self.end(state(chain))
-            if maker.sum.counts:
-                self.take_counts(state(chain))
-            self.tell(state(chain), self.outputs + chain * call["panels"] * rows * call["wide"])
 
 
 class _Panels(_Turns):
-    """Outputs that have operands of their own, on their way: their state comes from the caller, who goes on with it."""
+    """Outputs that have operands of their own, on their way: their state is with the caller, who goes on with it."""
 
     def sum(self, i, j):
         """Code of some turns of a panel."""
         code, call, maker = self.code, self.call, self.maker
-        turns, size = call["turns"], call["slots"] * maker.sum.cells
+        turns, size = call["turns"], SLOTS * maker.sum.cells
         recorded = call["records"].differs(0).long()
         state = code.at(call["state"], i * size)
         a, b = self.places()
         self.begin()
+        with code.when(call["begun"].same(0)):
+            self.begin_with(state, i, j)
+            self.begin_with_c(state)
         with code.while_(lambda: self.done.get() < turns):
             if maker.stage.draws:
                 self.draw()
@@ -388,10 +408,13 @@ class _Panels(_Turns):
             if maker.stage.draws:
                 with code.when(call["records"].differs(0)):
                     self.keep(state, code.at(call["kept"], done * size), maker.slots)
+            if maker.last:
+                with code.when(call["records"].differs(0)), code.loop(count) as turn:
+                    self.end(code.at(call["kept"], (done + turn) * size), done + turn + 1)
             self.done.set(self.done.get() + count)
         if maker.last:
-            with code.when(code.there(call["values"])):
-                self.end(state)
+            with code.when(code.there(call["values"]) & call["records"].same(0)):
+                self.end(state, turns)
         if maker.sum.counts:
             self.take_counts(state)
         self.tell_own(state)

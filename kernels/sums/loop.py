@@ -25,26 +25,25 @@ from ..steps import (
 )
 from ..vectors import LANES, Vector
 from . import arithmetics, noise
-from .language import BYTE, CACHE_LINE, DOUBLE, LONG, SHORT, SINGLE, WORD, Code, Int
+from .language import BYTE, CACHE_LINE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
 from .observers import Counts, Flags, Nobody
 from .orders import ERRORS, ORDERS
+from .writing import Writer
 
 POINTERS = {
-    "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": SINGLE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
+    "a": SINGLE, "b": SINGLE, "c": SINGLE, "values": BYTE, "flags": BYTE, "counts": WORD, "extremes": SINGLE, "numbers": SINGLE,
     "integers": LONG, "floats": DOUBLE, "again": BYTE, "fill": BYTE, "state": SINGLE, "kept": SINGLE, "lows": SINGLE, "spans_a": DOUBLE,
-    "spans_b": DOUBLE, "low_c": DOUBLE, "scales_a": WORD, "scales_b": WORD,
+    "spans_b": DOUBLE, "low_c": DOUBLE, "scales_a": WORD, "scales_b": WORD, "joining": WORD, "ends": LONG, "written": LONG,
 }  # fmt: skip
-"""What is at places that a call hands over; operands may lie there as codes."""
+"""What is at places that a call hands over; results are codes, of as many bytes as `written` says."""
 FIELDS = (
     *POINTERS, "first", "last", "tiles", "panels", "length", "wide", "rows", "columns", "has_c", "nan_flags",
-    "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
-    "mask", "slots", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "near", "stretches",
-    "segment", "tall",
+    "infinity_flags", "index", "row_stride", "column_stride", "width", "key", "stream", "step", "apart", "chains", "turns", "at_once",
+    "mask", "begun", "records", "roomy", "low_b", "a_size", "b_size", "c_size", "size", "product_stride", "near", "stretches",
+    "parts", "tall",
 )  # fmt: skip
 """What a call hands over, as an array of words of 64 bits: addresses, then numbers."""
-CODED = {"": {}, "number": {"values": SINGLE}, "half": {"values": SHORT}, "bfloat16": {"values": SHORT}}
-"""Where results are codes, what lies at places of results."""
 ADDRESS = "width", "key", "stream"
 FULL = (1 << COUNT_BITS[32]) - 1
 """Additions that a word of counts holds."""
@@ -105,8 +104,7 @@ class Turn(Seen):
         code, pointer = self.code, self._places[which]
         where = code.int(self.row) * strides.row + place * strides.product
         if strides.column and code.lanes > 1:
-            found = code.load(pointer, where)
-            return found.singles(self._maker.sum.reading) if pointer.type.pointee == SHORT else found
+            return code.load(pointer, where)
         return code.splat(code.get(pointer, where))
 
     def a(self, place):
@@ -187,11 +185,7 @@ class Maker:
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
         self.silent = self.observer if what.counts else Nobody()
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
-        own = (
-            strides.column and strides.product > 1 for strides in self.strides
-        )  # not what all outputs have in common
-        self.elements = {which: SHORT if what.reading and x else self.item for which, x in zip("ab", own, strict=True)}
-        self.codes = self.elements | CODED[what.coded]
+        self.written = self.word
         self.carried = (*self.order.slots, *self.observer.slots)
         self.noted = (INEXACT, *self.stage.slots)
         most = self.order.subtree.numbers[RUNNING] * noise.ROUNDINGS
@@ -268,22 +262,26 @@ class Driver:
 
     def __init__(self, maker):
         self.maker, what = maker, maker.sum
+        if what.joins:
+            maker.noted += tuple(slot for slot in what.joins.stage.slots if slot not in maker.noted)
         function = ir.Function(maker.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
         self.code = code = Code(function, what.lanes)
         self.call = {name: code.get(function.args[0], number) for number, name in enumerate(FIELDS)}
         numbers = {name: maker.item if kind == SINGLE else kind for name, kind in POINTERS.items()}
-        for name, kind in (numbers | maker.codes).items():
+        for name, kind in numbers.items():
             self.call[name] = code.builder.inttoptr(self.call[name].value, kind.as_pointer())
         self.noise = code.room(max(maker.planes, 1) * what.cells, maker.item)
         self.filled = {site: code.variable(code.int(0)) for site in maker.rings}
         self.counted = code.variable(code.int(0))
+        self.writer = Writer(code, self.call["written"], maker.written)
         layout, call, self.seen = LAYOUTS[what.layout], self.call, code.variable(code.everywhere(0, maker.word))
         with code.loop(call["last"], call["first"]) as unit:
             self.product, i, j = self.placed(unit)
             self.panels = dict(zip("ab", layout.panels(i, j), strict=True))
+            self.results = self.writer.place(call["values"], self.product * call["size"])
             self.corner = call["index"] + i * what.rows * call["row_stride"] + j * what.lanes * call["column_stride"]
             if what.layout == "grid":
-                sizes = {"a": "a_size", "b": "b_size", "c": "c_size", "values": "size", "flags": "size"}
+                sizes = {"a": "a_size", "b": "b_size", "c": "c_size", "flags": "size"}
                 planes = {"a": maker.planes_of_operands, "b": maker.planes_of_operands}
                 self.call = call | {
                     x: code.at(call[x], self.product * planes.get(x, 1) * call[size]) for x, size in sizes.items()
@@ -315,10 +313,10 @@ class Driver:
         for slot in slots:
             self.code.copy(*(self.code.at(x, self.maker.place(slot)) for x in (source, target)), self.maker.sum.cells)
 
-    def nothing_yet(self, state, i, j):
-        """Nothing has happened; outputs beyond the last are no reason to look, and count as inexact."""
+    def begin_with(self, state, i, j):
+        """Sums as they begin, where nothing has happened; outputs beyond the last are no reason to look, and count as inexact."""
         code, call, maker = self.code, self.call, self.maker
-        rows, lanes = maker.sum.rows, maker.sum.lanes
+        rows, lanes, grid = maker.sum.rows, maker.sum.lanes, maker.sum.layout == "grid"
         told = (OVERFLOWED, ROUNDED, SWAMPED) * maker.sum.counts
         zero = code.splat(
             opaque(code.builder, ir.Constant(maker.word, 0))
@@ -327,11 +325,24 @@ class Driver:
             for slot in (*maker.carried, *maker.noted, *told):
                 begins = code.everywhere(BEGINS[slot], maker.item) if slot in BEGINS else zero
                 code.store(begins, state, maker.place(slot, row))
-        beyond = ((i + 1) * rows > call["rows"]) | ((j + 1) * lanes > call["columns"])
-        with code.when(beyond, rarely=True), code.loop(rows) as row, code.loop(lanes) as lane:
-            outside = (i * rows + row >= call["rows"]) | (j * lanes + lane >= call["columns"])
+        if grid:
+            last = ((i + 1) * rows > call["rows"]) | ((j + 1) * lanes > call["columns"])
+        else:
+            last = self.outputs + maker.sum.cells > call["columns"]
+        with code.when(last, rarely=True), code.loop(rows) as row, code.loop(lanes) as lane:
+            if grid:
+                outside = (i * rows + row >= call["rows"]) | (j * lanes + lane >= call["columns"])
+            else:
+                outside = self.outputs + row * lanes + lane >= call["columns"]
             with code.when(outside):
                 code.put(Int(code.builder, ir.Constant(maker.item, 1.0)), state, maker.place(INEXACT, row) + lane)
+
+    def begin_with_c(self, state):
+        """Sums are what they begin with, if there is any."""
+        code, call, maker = self.code, self.call, self.maker
+        with code.when(call["has_c"].differs(0)), code.loop(maker.sum.rows) as row:
+            begins = code.load(call["c"], self.outputs + row * call["wide"])
+            code.store(begins, state, maker.place(VALUE, row))
 
     def all_inexact(self, state):
         """1 where nothing is left to look for, of outputs whose additions are not counted."""
@@ -415,22 +426,23 @@ class Driver:
             kept = call["records"].differs(0)
             place = code.builder.select(kept.value, call["kept"], state)
             with code.loop(kept.choose(call["records"], code.int(1))) as turn:
-                self.tell(code.at(place, turn * (call["slots"] * cells)), self.outputs + turn * cells)
+                self.tell(code.at(place, turn * (SLOTS * cells)), self.outputs + turn * cells)
 
     def tell(self, state, outputs):
         """Sums, flags and counts, to where they belong."""
         code, call, maker = self.code, self.call, self.maker
         octets = ir.VectorType(BYTE, maker.sum.lanes)
-        of_nan = code.splat(call["nan_flags"] if maker.word == LONG else call["nan_flags"].cut(WORD))
+        of_nan, of_infinity = (
+            code.splat(call[name] if maker.word == LONG else call[name].cut(WORD))
+            for name in ("nan_flags", "infinity_flags")
+        )
         flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.carried + maker.noted]
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
-            value, written = own[VALUE], maker.sum.coded
-            if written and value.element == DOUBLE:
-                value = value.single()
-            code.store(value.coded(written) if written not in ("", "number") else value, call["values"], where)
-            flags = flags_of(own, of_nan)
+            value, flags = own[VALUE], flags_of(own, of_nan)
+            flags = value.magnitude().equals(np.inf).choose(flags | of_infinity, flags)
+            self.writer.put(value if value.bits().element == maker.written else value.single(), self.results, where)
             for slot in maker.carried[1:]:  # beside the sum, what may overflow alone
                 if slot == ERRORS:
                     fine = code.load(state, maker.place(slot, row)).magnitude() < np.inf

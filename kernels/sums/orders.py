@@ -69,10 +69,13 @@ def _join(m, state):
     state[VALUE] = m.total(m.below(), state[VALUE])
 
 
+JOIN = Piece(_join, 0, {RUNNING: 1, PRODUCT: 0}, (VALUE,))
+
+
 def _pairwise(multiplies):
     def order(draws):
         whole, leaf = (_tree(leaves, multiplies) for leaves in (SUBTREE if draws else LONG_SUBTREE, 1))
-        return Order((VALUE,), whole, leaf, Piece(_join, 0, {RUNNING: 1, PRODUCT: 0}, (VALUE,)), multiplies)
+        return Order((VALUE,), whole, leaf, JOIN, multiplies)
 
     return order
 

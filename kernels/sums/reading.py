@@ -17,22 +17,20 @@ from .loop import Maker
 TURNS = 16  # of k, and of outputs, that are transposed in registers
 READ = 2 * TURNS  # turns that are read at a time: a cache line of 16-bit codes
 TOUCHED = 16 * READ  # turns whose memory is asked for in order before: the CPU foresees no lines that lie apart
-CODES = {"B": BYTE, "H": SHORT, "f": SINGLE, "d": DOUBLE}
+CODES = {"B": BYTE, "H": SHORT, "I": WORD, "f": SINGLE, "d": DOUBLE}
 """NumPy's characters of types."""
-INFINITIES = {"half": 0x7C00, "bfloat16": 0x7F80}
-"""Formats whose codes are in the order of their magnitudes: of these the span is that of codes, half as wide as numbers or less."""
 NORMAL, UNIT = 0x00800000, 2.0**-149
 NARROW = "magnitude", "sign", "to_sign", "to_number", "rebias", "normal", "quantum", "special"
 """What reads codes of a format without a table of them: the bits of a magnitude, and of the sign; how far both are from where float32 has them;
 what is to be added to the exponent there; the first normal magnitude, float32's bits of the distance between subnormal ones, and from which one
-on there are no numbers."""
+on there are no numbers. Formats that have float32's exponents may have subnormal numbers made like normal ones."""
 EXPONENT = 0x7F800000
 READ_POINTERS = "codes", "table", "panels", "index", "spans", "scales", "known"
 READ_FIELDS = (
-    *READ_POINTERS, "first", "k_step", "n_step", "start", "length", "count", "products", "apart", "tiny", "of_zeros", "size",
+    *READ_POINTERS, "first", "k_step", "n_step", "start", "length", "count", "products", "apart", "tiny", "of_zeros", "of_nothing", "size",
     "turns", "block", "beside", "scale_k", "scale_n", "known_size",
 )  # fmt: skip
-"""What a call hands over: addresses, then numbers; `tiny` and `of_zeros` as bits; the `size` of a code is for who goes on."""
+"""What a call hands over: addresses, then numbers; `tiny`, `of_zeros` and `of_nothing` as bits; the `size` of a code is for who goes on."""
 
 
 class Reading(NamedTuple):
@@ -44,10 +42,8 @@ class Reading(NamedTuple):
     double: bool
     planes: int
     cells: int
-    stays: bool = False
-    """Panels hold the codes, of 16 bits, as they are."""
-    scales: str = ""
-    """Whether numbers are times scales: "each" with a power of two of its own beside its scale's, or all with what they "share"."""
+    sharing: int = 0
+    """Products of which the first alone has a power of two beside, that of their scale; 1: each has its own times that; 0: there are no scales."""
 
     @property
     def draws(self):
@@ -61,20 +57,17 @@ class Reader(Maker):
     Products start ... start + length - 1 of `count` outputs go to panels (products, planes, panels, turns, cells), cells beyond `count` as
     code 0. The code of output n and product k of the first of the products lies at first + k * k_step + n * n_step, and `apart` from it
     that of the next. `index`: which product comes where, -1 is +0; nowhere: as they are. A second plane takes the power of two of each
-    number, at least `tiny`; that of 0 is `of_zeros`.
+    number, at least `tiny`; that of 0 is `of_zeros`. After the last product come zeros, which have powers `of_nothing`.
 
     Scales are codes of a byte, one for `block` products and `beside` outputs, `scale_k` and `scale_n` apart; `known` has the values of all
-    `known_size` codes, and then their powers of two. Panels have room for so many `turns`, of which those after the last product are left.
-    A number other than 0 that its scale makes 0 is told as the least.
+    `known_size` codes, and then their powers of two. A number other than 0 that its scale makes 0 is told as the least.
     """
 
     def __init__(self, what):
-        self.sum, self.by_code = what, what.reading in INFINITIES
+        self.sum = what
         self.item, self.word = (DOUBLE, LONG) if what.double else (SINGLE, WORD)
         self.lanes = LANES[np.float64 if what.double else np.float32]
-        self.source, self.panel = CODES[what.code], SHORT if what.stays else self.item
-        self.told = SHORT if self.by_code else self.word
-        self.sign = (1 << (8 * SIZES[self.told] - 1)) - 1
+        self.source, self.positive = CODES[what.code], (1 << (8 * SIZES[self.word] - 1)) - 1
         self.each = max(what.cells, self.lanes)  # codes of a row that go at once
         self.together = READ if what.cells >= TURNS else TURNS * TURNS
         self.module = ir.Module("reading")
@@ -177,8 +170,8 @@ class Reader(Maker):
         if self.sum.reading == "table":
             x = code.gather(table, x.long())
         elif self.sum.reading == "narrow":
-            x = self._narrow(code, x.long(WORD), table)
-        elif self.by_code:
+            x = self._narrow(code, x if x.element == WORD else x.long(WORD), table)
+        elif self.sum.reading != "number":
             x = x.singles(self.sum.reading)
         return self._widened(x) if self.sum.double and x.element == SINGLE else x
 
@@ -193,8 +186,8 @@ class Reader(Maker):
         return (bits | (x & known["sign"]) << known["to_sign"]).floats()
 
     def _widened(self, x):
-        """float32 in float64. The host may be told to read subnormal numbers as zero: halves and narrow formats have none of these."""
-        if self.sum.reading in ("half", "narrow"):
+        """float32 in float64. The host may be told to read subnormal numbers as zero: halves and formats of few bits have none of these."""
+        if self.sum.reading == "half" or (self.sum.reading == "narrow" and self.source != WORD):
             return x.double()
         bits = x.bits()
         magnitude = bits & 0x7FFFFFFF
@@ -205,39 +198,35 @@ class Reader(Maker):
         """Code of some rows of codes, which lie apart, and of a rest of one, to numbers one after the other; the least magnitude but 0, less 1, and
         the greatest."""
         what, exponent = self.sum, ((1 << 11) - 1) << 52 if self.sum.double else 0xFF << 23
-        pointers = self.source, self.panel, self.panel, self.told, SINGLE, self.item
+        pointers = self.source, self.item, self.item, self.word, SINGLE, self.item
         wide, source, target, beside, seen, table, scales, *given = self._opened("convert", self.lanes, pointers, 5)
         apart, rows, rest, tiny, of_zeros = given
         least, greatest = (wide.variable(wide.load(seen, n * self.lanes)) for n in range(2))
-        positive = (1 << (8 * SIZES[self.word] - 1)) - 1
 
         def powers(code, bits):
             smallest, nothing = (code.splat(n if what.double else n.cut(WORD)) for n in (tiny, of_zeros))
             return bits.is_zero().choose(nothing, (bits & exponent).at_least(smallest)).floats()
 
         def scaled(code, number, to, n):
-            bits, scale, power = number.bits() & positive, code.load(scales, n), code.load(scales, n + self.each)
+            bits, scale = number.bits() & self.positive, code.load(scales, n)
             nothing = bits.is_zero() | scale.bits().is_zero()
             number = number * scale
             code.store(number, target, to)
-            code.store(power if what.scales == "share" else powers(code, bits) * power, beside, to)
-            magnitude = number.bits() & self.sign
+            if what.sharing == 1:
+                code.store(powers(code, bits) * code.load(scales, n + self.each), beside, to)
+            magnitude = number.bits() & self.positive
             return magnitude, nothing.choose(magnitude.all_of(-1), magnitude)
 
-        def plain(code, x, to):
-            own = number = x if what.stays else self._number(code, x, table)
-            if not what.stays:
-                code.store(number, target, to)
-            if self.by_code:
-                own = x
+        def plain(code, number, to):
+            code.store(number, target, to)
+            magnitude = number.bits() & self.positive
             if what.planes > 1:
-                code.store(powers(code, number.bits() & positive), beside, to)
-            magnitude = own.bits() & self.sign
+                code.store(powers(code, magnitude), beside, to)
             return magnitude, magnitude - 1  # that of 0 becomes the largest of all
 
         def some(code, begin, to, n):
-            x = code.load(source, begin)
-            both = scaled(code, self._number(code, x, table), to, n) if what.scales else plain(code, x, to)
+            number = self._number(code, code.load(source, begin), table)
+            both = scaled(code, number, to, n) if what.sharing else plain(code, number, to)
             if code.lanes < self.lanes:
                 both = (wide.splat(code.only(x)) for x in both)
             magnitude, counted = both
@@ -261,15 +250,15 @@ class Reader(Maker):
         function = ir.Function(self.module, ir.FunctionType(LONG, [LONG.as_pointer()]), "loop")
         code = Code(function, self.lanes)
         call = {name: code.get(function.args[0], number) for number, name in enumerate(READ_FIELDS)}
-        kinds = self.source, SINGLE, self.panel, LONG, DOUBLE, BYTE, self.item
+        kinds = self.source, SINGLE, self.item, LONG, DOUBLE, BYTE, self.item
         for name, kind in zip(READ_POINTERS, kinds, strict=True):
             call[name] = code.builder.inttoptr(call[name].value, kind.as_pointer())
         length, count, k_step, n_step = (call[x] for x in ("length", "count", "k_step", "n_step"))
-        seen, block = code.room(2 * self.lanes, self.told), code.room(self.together * cells, self.source)
-        scales = code.room(2 * self.each, self.item) if what.scales else ir.Constant(self.item.as_pointer(), None)
+        seen, block = code.room(2 * self.lanes, self.word), code.room(self.together * cells, self.source)
+        scales = code.room(2 * self.each, self.item) if what.sharing else ir.Constant(self.item.as_pointer(), None)
         for n, bits in enumerate((-1, 0)):
-            code.store(code.everywhere(bits, self.told), seen, n * self.lanes)
-        across, stretch = (count + cells - 1) // cells, (call["turns"] if what.scales else length) * cells
+            code.store(code.everywhere(bits, self.word), seen, n * self.lanes)
+        across, stretch = (count + cells - 1) // cells, call["turns"] * cells
         indexed = code.there(call["index"])
         orderly = indexed.same(0) & k_step.same(1)
         along = orderly & (n_step > 1) & (length >= READ)
@@ -281,12 +270,12 @@ class Reader(Maker):
             lies = orderly if cells == 1 else indexed.same(0) & n_step.same(1) & partial.same(0)
             direct = lies & int(cells in (1, self.each))
             with code.when(partial):
-                self._zeros(code, block, length.least(self.together) * cells)
+                self._fill(code, block, length.least(self.together) * cells)
             done_so_far = code.variable(code.int(0))
             with code.while_(lambda done_so_far=done_so_far: done_so_far.get() < length):
                 done = done_so_far.get()
                 turns, start = (length - done).least(self.together), call["start"] + done
-                if what.scales:
+                if what.sharing:
                     number = done // call["block"]
                     within = done - number * call["block"]
                     turns = turns.least(call["block"] - within)
@@ -297,40 +286,42 @@ class Reader(Maker):
                 target, beside = (
                     code.at(call["panels"], base + across * stretch * n + done * cells) for n in (0, what.planes - 1)
                 )
-                order = call["index"], target if what.stays else block, k_step, n_step, start, turns, width
+                order = call["index"], block, k_step, n_step, start, turns, width
 
                 def convert(source, apart=None, numbers=turns * cells, target=target, beside=beside):
                     rows = (numbers // self.each, numbers % self.each) if apart is None else (numbers // cells, 0)
                     told = target, beside, seen, call["table"], scales, self.each if apart is None else apart, *rows
                     code.call(self.convert, source, *told, call["tiny"], call["of_zeros"])
 
-                if what.stays:
-                    with code.when(partial):
-                        self._zeros(code, target, turns * cells)
-                    code.call(self.fetch, corner, *order)
-                    convert(target)
-                else:
-                    with code.builder.if_else(direct.value) as (straight, crooked):
-                        with straight:
-                            convert(code.at(corner, start * k_step), k_step if cells > 1 else None)
-                        with crooked:
-                            code.call(self.fetch, corner, *order)
-                            convert(block)
+                if what.sharing > 1:
+                    self._share(code, code.at(scales, self.each), beside, done, turns)
+                with code.builder.if_else(direct.value) as (straight, crooked):
+                    with straight:
+                        convert(code.at(corner, start * k_step), k_step if cells > 1 else None)
+                    with crooked:
+                        code.call(self.fetch, corner, *order)
+                        convert(block)
                 with (
                     code.when(indexed),
                     code.loop(turns) as turn,
                     code.when(code.get(call["index"], start + turn) < 0),
-                    code.loop(cells) as n,
                 ):
-                    code.put(
-                        Int(code.builder, ir.Constant(self.panel, 0 if what.stays else 0.0)), target, turn * cells + n
-                    )
+                    self._fill(code, code.at(target, turn * cells), cells)
                     if what.planes > 1:
-                        of_zeros = call["of_zeros"] if what.double else call["of_zeros"].cut(WORD)
-                        place = code.builder.bitcast(beside, self.word.as_pointer())
-                        code.put(of_zeros, place, turn * cells + n)
+                        self._fill(code, code.at(beside, turn * cells), cells, call["of_zeros"])
                 done_so_far.set(done + turns)
+            for n in range(what.planes):
+                rest = code.at(call["panels"], base + across * stretch * n + length * cells)
+                self._fill(code, rest, (call["turns"] - length) * cells, call["of_nothing"] if n else None)
         code.builder.ret(self._spans(code, seen, call["spans"], call["table"]).long().value)
+
+    def _share(self, code, powers, beside, done, turns):
+        """A scale's powers of two beside the first of the products that share it, of products from `done` on."""
+        what, cells = self.sum, self.sum.cells
+        first = (code.int(what.sharing) - done % what.sharing) % what.sharing
+        with code.loop((turns - first + (what.sharing - 1)) // what.sharing) as number:
+            place = code.at(beside, (first + number * what.sharing) * cells)
+            code.of(min(cells, self.lanes)).copy(powers, place, cells)
 
     def _look_up(self, code, call, scales, row, first, width):
         """The scales of a panel's outputs, and after them their powers of two, as often as a row of codes has outputs; zeros beyond the last."""
@@ -345,10 +336,14 @@ class Reader(Maker):
                 for copy in range(0, self.each, cells):
                     code.put(found, scales, n + copy + part * self.each)
 
-    def _zeros(self, code, place, count):
-        with code.loop(count) as n:
-            kind = place.type.pointee
-            code.put(Int(code.builder, ir.Constant(kind, 0.0 if kind in (SINGLE, DOUBLE) else 0)), place, n)
+    def _fill(self, code, place, count, bits=None):
+        """So many numbers, whole rows of cells, that are 0, or have these bits."""
+        kind, some = place.type.pointee, code.of(min(self.sum.cells, self.lanes))
+        x = some.everywhere(0.0 if kind in (SINGLE, DOUBLE) else 0, kind)
+        if bits is not None:
+            x = some.splat(bits if self.sum.double else bits.cut(WORD))
+        with code.loop(count // some.lanes) as n:
+            some.store(x, place, n * some.lanes)
 
     def _ask(self, code, corner, apart, width, turns):
         """For lines of the cache, one after the other, in which so many turns of outputs lie."""
@@ -364,15 +359,15 @@ class Reader(Maker):
     def _spans(self, code, seen, spans, table):
         """The least magnitude but 0 and the greatest, in float64, to where they belong; whether all are finite."""
         one, builder = code.of(1), code.builder
-        low = Int(builder, code.load(seen).least()) + int(not self.sum.scales)
+        low = Int(builder, code.load(seen).least()) + int(not self.sum.sharing)
         high = Int(builder, code.load(seen, self.lanes).greatest())
-        infinity = INFINITIES.get(self.sum.reading, 0x7FF << 52 if self.sum.double else 0xFF << 23)
-        finite, none = high.below(infinity), (low + 1).same(0) if self.sum.scales else high.same(0)
-        if self.sum.scales:
+        infinity = 0x7FF << 52 if self.sum.double else 0xFF << 23
+        finite, none = high.below(infinity), (low + 1).same(0) if self.sum.sharing else high.same(0)
+        if self.sum.sharing:
             finite = finite & low.differs(0)
         for n, bits in enumerate((low, finite.choose(high, infinity))):
-            x = one.splat(bits).singles(self.sum.reading) if self.by_code else one.splat(bits).floats()
-            found = one.only(x if x.element == DOUBLE else self._widened(x))
+            x = one.splat(bits).floats()
+            found = one.only(x if self.sum.double else self._widened(x))
             if n == 0:
                 found = builder.select(none.value, ir.Constant(DOUBLE, float("inf")), found)
             code.put(Int(builder, found), spans, n)

@@ -22,25 +22,25 @@ from .language import LONG, WORD
 from .loop import FEW_NUMBERS, FIELDS, MANY_NUMBERS, SLOTS
 from .noise import Filler, Noise
 from .orders import ORDERS
-from .reading import INFINITIES, NARROW, READ_FIELDS, Reader, Reading
-from .segments import MULTIPLIED, PLAIN, UNUSUAL
+from .reading import NARROW, READ_FIELDS, Reader, Reading
+from .segments import MOST_CHAINS, UNUSUAL
 from .trees import Trees
 from .units import Units, UnitSum, spanned
 from .whole import address
+from .writing import WRITTEN
 
 __all__ = [
     "BLOCK",
     "BLOCK_FIELDS",
     "FEW_NUMBERS",
     "FLAG_BITS",
-    "INFINITIES",
     "MANY_NUMBERS",
-    "MULTIPLIED",
+    "MOST_CHAINS",
     "NARROW",
-    "PLAIN",
     "READ_FIELDS",
     "SLOTS",
     "UNUSUAL",
+    "WRITTEN",
     "spanned",
 ]
 """Names that callers find here beside those that are defined below."""

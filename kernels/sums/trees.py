@@ -4,7 +4,7 @@ from llvmlite import ir
 
 from ..accumulate import PRODUCT, RUNNING
 from ..steps import INEXACT, LEFT_OPEN, VALUE
-from . import arithmetics
+from . import arithmetics, segments
 from .language import LONG, Code, Int
 from .loop import SAVED, SLOTS, Driver, Maker, Turn
 
@@ -95,37 +95,45 @@ class _Tiles(Driver):
 
     def sum(self, i, j):
         """Code of a tile."""
-        code, call, maker, order = self.code, self.call, self.maker, self.maker.order
+        code, call, maker = self.code, self.call, self.maker
         self.state = code.room(SLOTS * maker.sum.cells, maker.item)
         self.stack = code.room(DEEPEST * maker.sum.cells, maker.item)
         self.operands = dict(zip("ab", self.places(), strict=True))
-        self.nothing_yet(self.state, i, j)
+        self.begin_with(self.state, i, j)
         self.known = code.variable(code.int(maker.sum.counts))
-        self.level, self.step = (code.variable(code.int(0)) for _ in range(2))
-        leaves = order.subtree.products
-        whole, rest = call["turns"] // leaves, call["turns"] % leaves
+        self.level, self.step, self.done = (code.variable(code.int(0)) for _ in range(3))
+        if maker.sum.joins:
+            segments.join(self, self.state, i, j, self.products)
+        else:
+            self.products(call["turns"])
+            with code.when(call["has_c"].differs(0)):
+                code.copy(code.at(self.state, maker.place(VALUE)), self.stack, maker.sum.cells)
+                self.begin_with_c(self.state)
+                self.level.set(code.int(1))
+                self._joins(code.int(1))
+        if maker.sum.counts:
+            self.take_counts(self.state)
+        self.tell(self.state, self.outputs)
+
+    def products(self, stop):
+        """Code of products before this one that are not done: their sum is in VALUE."""
+        code, leaves, first = self.code, self.maker.order.subtree.products, self.done.get()
+        whole, rest = (stop - first) // leaves, (stop - first) % leaves
         with code.loop(whole) as turn:
-            self._random_products(turn * leaves, leaves)
-            self._leaves("subtree", turn * leaves)
+            product = first + turn * leaves
+            self._random_products(product, leaves)
+            self._leaves("subtree", product)
             self._joins((turn + 1).trailing_zeros())
             self._push()
         with code.loop(rest) as turn:
-            product = whole * leaves + turn
+            product = first + whole * leaves + turn
             self._random_products(product, 1)
             self._leaves("leaf", product)
             self._joins((turn + 1).trailing_zeros())
             self._push()
         self.level.set(self.level.get() - 1)  # the last subtree stands in VALUE
         self._joins(self.level.get())
-        with code.when(call["has_c"].differs(0)):
-            code.copy(code.at(self.state, maker.place(VALUE)), self.stack, maker.sum.cells)
-            with code.loop(maker.sum.rows) as row:
-                code.store(code.load(call["c"], self.outputs + row * call["wide"]), self.state, maker.place(VALUE, row))
-            self.level.set(code.int(1))
-            self._joins(code.int(1))
-        if maker.sum.counts:
-            self.take_counts(self.state)
-        self.tell(self.state, self.outputs)
+        self.done.set(stop)
 
     def _push(self):
         code, maker = self.code, self.maker

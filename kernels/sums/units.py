@@ -26,7 +26,6 @@ from ..steps import (
     INEXACT,
     LARGEST_SO_FAR,
     LEAST,
-    SLOTS,
     SMALLEST,
     UNSETTLED,
     VALUE,
@@ -35,9 +34,10 @@ from ..steps import (
 from ..units import LEAD, PART, PER_GRID, TOTAL, UnitNumbers, Watch, aligned_phases, slots_of
 from ..vectors import LANES, Vector
 from . import noise, segments
+from .description import Join
 from .language import BYTE, DOUBLE, LONG, SINGLE, WORD, Code, Int
 from .layouts import LAYOUTS
-from .loop import ADDRESS, CODED, Driver, Maker, Seen
+from .loop import ADDRESS, SLOTS, Driver, Maker, Seen
 
 WATCH = 32
 """Products, at most, between two looks whether all outputs are inexact; these are twice as many each time."""
@@ -70,10 +70,8 @@ class UnitSum(NamedTuple):
     layout: str
     rows: int
     lanes: int
-    coded: str = ""
+    joins: Join | None = None
     """As `Sum` has it."""
-    joins: str = ""
-    """How sums of segments are added up: PLAIN, or one of MULTIPLIED, of `segments`; empty: there is one."""
 
     @property
     def cells(self):
@@ -143,7 +141,8 @@ class Units(Maker):
         self.numbers = (Numbers if unit.kind == "pairs" else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
         slots = slots_of(unit, what.counts)
-        self.carried, self.noted, self.codes = (VALUE,), (INEXACT, *slots), CODED[what.coded]
+        self.carried, self.noted = (VALUE,), (INEXACT, *slots)
+        self.written = LONG if unit.kind == "fixed" else WORD  # registers' sums are float64, and rounded later
         self.rings, self.planes = {STORE: (0, noise.ROUNDINGS)}, noise.ROUNDINGS * what.draws
         self.module = ir.Module("sums")
         self.quickly, self.extremes = {}, EXTREMES
@@ -424,57 +423,28 @@ class _Grid(_Turns):
             "a": (product * call["panels"] + i) * call["stretches"],
             "b": (product * across + j) * call["stretches"],
         }
-        self.nothing_yet(state, i, j)
-        with code.loop(maker.sum.rows) as row:
-            begins = code.load(call["c"], self.outputs + row * call["wide"])
-            code.store(begins, state, maker.place(VALUE, row))
+        self.begin_with(state, i, j)
         if maker.sum.joins:
-            self.join_segments(state, i, j)
+            places, group = self.places(), maker.sum.unit.group
+            segments.join(self, state, i, j, lambda stop: self.turns(*places, state, stop=(stop + group - 1) // group))
         else:
+            self.begin_with_c(state)
             self.turns(*self.places(), state)
         self.tell(state, self.outputs)
 
-    def join_segments(self, state, i, j):
-        """Code of segments one after the other, whose sums are added up; a tile that has anything but ordinary numbers is seen as UNUSUAL."""
-        code, call, maker, what = self.code, self.call, self.maker, self.maker.sum
-        group, total, places = what.unit.group, code.room(what.cells), self.places()
-        turns, each, unusual = call["turns"] // group, call["segment"] // group, code.variable(code.everywhere(0, WORD))
-        with code.loop(what.rows) as row:
-            begins = code.load(state, maker.place(VALUE, row))
-            code.store(begins if what.single else begins.single(), total, row * what.lanes)
-        with code.loop((turns + each - 1) // each) as segment:
-            with code.loop(what.rows) as row:
-                code.store(code.everywhere(0.0, maker.item), state, maker.place(VALUE, row))
-            self.turns(*places, state, stop=((segment + 1) * each).least(turns))
-            with code.loop(what.rows) as row:
-                value, so_far = code.load(state, maker.place(VALUE, row)), code.load(total, row * what.lanes)
-                scales = ()
-                if what.joins in segments.MULTIPLIED:
-                    of_row = code.get(call["scales_a"], segment * call["tall"] + i * what.rows + row)
-                    of_columns = code.load(call["scales_b"], segment * call["wide"] + j * what.lanes)
-                    scales = code.splat(of_row).floats(), of_columns.floats()
-                value = value if what.single else value.single()
-                found, lost, wild = segments.added(what.joins, value, scales, so_far)
-                unusual.set(unusual.get() | wild.choose(1, code.everywhere(0, WORD)))
-                code.store(found, total, row * what.lanes)
-                inexact = code.load(state, maker.place(INEXACT, row)).bits()
-                code.store(inexact | lost.choose(1, inexact & 0), state, maker.place(INEXACT, row))
-        with code.loop(what.rows) as row:
-            found = code.load(total, row * what.lanes)
-            code.store(found if what.single else found.double(), state, maker.place(VALUE, row))
-        seen = Int(code.builder, unusual.get().nonzero().anywhere()).choose(code.int(segments.UNUSUAL), code.int(0))
-        self.seen.set(self.seen.get() | code.splat(seen if maker.word == LONG else seen.cut(WORD)))
-
 
 class _Panels(_Turns):
-    """Outputs that have operands of their own, on their way: their state comes from the caller, who goes on with it."""
+    """Outputs that have operands of their own, on their way: their state is with the caller, who goes on with it."""
 
     def sum(self, i, j):
         """Code of some turns of a panel."""
         code, call, maker = self.code, self.call, self.maker
-        state = code.at(call["state"], i * (call["slots"] * maker.sum.cells))
+        state = code.at(call["state"], i * (SLOTS * maker.sum.cells))
         a, b = self.places()
         self.begin()
+        with code.when(call["begun"].same(0)):
+            self.begin_with(state, i, j)
+            self.begin_with_c(state)
         if maker.recording is None:
             self.turns(a, b, state, begun=True)
             self.tell_own(state)

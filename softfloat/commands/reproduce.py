@@ -31,9 +31,9 @@ if TYPE_CHECKING:
 DOCUMENTS = ("tutorials", "numerics")
 LOOPS = {
     ("tutorials", True): 17,
-    ("tutorials", False): 48,
-    ("numerics", True): 60,
-    ("numerics", False): 95,
+    ("tutorials", False): 45,
+    ("numerics", True): 59,
+    ("numerics", False): 94,
 }
 """Compiled loops that a process takes for a document, quickly or in full, on CPUs with fused multiply-adds and conversions of halves; on
 others their number differs."""

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 
 from softfloat.engine import generated, stacks, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
-from softfloat.engine.decoding import decoded
+from softfloat.engine.decoding import NO_TABLE, decoded
 from softfloat.engine.parameters import FLOAT32
 from softfloat.engine.problems import Blocks, Scales
-from softfloat.engine.programs import Program
+from softfloat.engine.programs import Program, arranged
 from softfloat.engine.ways import Place, Random
 from softfloat.formats import ROSTER, Format
 
@@ -44,52 +44,33 @@ def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
     return flattened(array), (array.shape[1], 1)
 
 
-@lru_cache(maxsize=512)
-def _follows(planned: Program, products: int) -> bool:
-    """Whether products are summed as they come, with nothing but more at the end."""
-    index = planned.index
-    return index is None or np.array_equal(index[:products], np.arange(products))
-
-
-class _Operand(NamedTuple):
-    """An operand in a block format, as `stacks.in_pieces` takes it: codes and scales, whose precision is of so many bits, of a first product;
-    how many products there are with what fills a block up, and the power of two of that."""
-
-    format: Format
-    bits: int
-    sizes: tuple[int, int, int]
-    source: generated.Source
-    lying: generated.Lying
-    filled: int
-    of_nothing: float
-
-    def lay_out(self, part: slice, panels: Codes) -> stacks.Spans:
-        """Numbers and powers of two."""
-        target, products = panels[0], self.lying.length
-        target[:, :, products:] = 0.0
-        target[1, :, products : self.filled] = self.of_nothing
-        return self.source.read(target, self.lying)
-
-    def extent(self, found: stacks.Spans) -> tiling.Extent:
-        """What the numbers span."""
-        return units.extent_with_scales(*found, self.format, self.bits)
-
-
-def _operand_of(planned: Program, which: int, blocks: Blocks, way: unit_ways.UnitWay, bits: int) -> _Operand | None:
-    how, of_zeros = planned.accumulator, way.of_zeros(planned)
-    own = how.aligned is not None and how.aligned.group == 1
-    products, wide = blocks.codes.shape
+def _operand_of(
+    planned: Program, which: int, blocks: Blocks, way: unit_ways.UnitWay, bits: int
+) -> tiling.Operand | None:
+    """An operand with scales, whose precision is of so many bits; None if the carrier does not hold its numbers."""
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
-    source = way.source(planned, which, codes)
+    lying = generated.Lying(0, *steps, 0, *blocks.codes.shape)
+    found = _read(planned, which, way, codes.dtype, lying, blocks.scale, blocks.block, scale_steps, bits)
+    if found is None:
+        return None
+    scaling = found.source.scaling._replace(codes=scales)
+    return found._replace(source=found.source._replace(codes=codes, scaling=scaling))
+
+
+@lru_cache(maxsize=512)
+def _read(
+    planned: Program, which: int, way: unit_ways.UnitWay, kind: Any, lying: generated.Lying, scale: Format, block: tuple[int, int],
+    scale_steps: tuple[int, int], bits: int,
+) -> tiling.Operand | None:  # fmt: skip
+    """An operand that lies so, and what reads it, but for codes and scales."""
+    source, turns = way.source(planned, which, np.empty(0, kind)), -(-planned.length // way.group) * way.group
     if source is None:
         return None
-    known = _of_scales(blocks.scale, of_zeros, way.carrier)
-    scaling = generated.BlockScales(scales, known, "each" if own else "share", blocks.block, scale_steps)
-    sizes = 1, wide, -(-planned.length // way.group) * way.group
-    lying, of_nothing = generated.Lying(0, *steps, 0, products, wide), of_zeros * of_zeros if own else of_zeros
-    return _Operand(
-        planned.formats[which], bits, sizes, source._replace(scaling=scaling), lying, planned.length, of_nothing
-    )
+    known = _of_scales(scale, way.of_zeros(planned), way.carrier)
+    scaling = generated.BlockScales(generated.NOWHERE, known, way.unit.term, block, scale_steps)
+    source, shape = source._replace(scaling=scaling), stacks.shapes_of(way, lying.outputs, turns, lying.outputs)[which]
+    reader = source.reader(np.broadcast_to(np.zeros((), way.carrier), (1, *shape)), lying)
+    return tiling.Operand(planned.formats[which], source, lying, turns, bits=bits, reader=reader)
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
@@ -97,7 +78,7 @@ def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.Uni
     way = unit_ways.choose(planned)
     if way is None or way.unit.kind != "aligned" or not units.terms_fit(planned, bits):
         return None
-    return way if unit_ways.worth_grid(planned, work) else None
+    return way if unit_ways.worth_grid(way, work) else None
 
 
 @lru_cache(maxsize=512)
@@ -121,7 +102,7 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         return None
     a, b = scales.blocks
     longest = max(x.bits for y in (a, b) for x in (y.element, y.scale))
-    if longest > LONGEST_CODE or not _follows(planned, a.codes.shape[0]):
+    if longest > LONGEST_CODE or planned.order.size:
         return None
     way = _way_of(planned, scales.bits, a.codes.shape[1] * b.codes.size)
     if way is None:
@@ -149,13 +130,19 @@ def spread(
     way = None if how.aligned is None or how.reduction else _way_of(planned, scales.bits, a.shape[0] * b.size)
     if way is None:
         return None
-    operands, each, group = [], scales.each, way.unit.group
+    operands, each = [], scales.each
     known = (a, each.a, each.leads_a), (b, each.b, each.leads_b)
     for axis, (x, own, leads), fmt, bits in zip((1, 0), known, planned.formats, scales.bits, strict=True):
-        values = stacks.filled_up(x, axis, planned, group)
-        powers = units.leads(values, how.unpacked or fmt, how, stacks.filled_up(leads, axis, planned, group))
+        values = arranged(x, axis, planned)
+        powers = units.leads(values, how.unpacked or fmt, how, arranged(leads, axis, planned))
         with np.errstate(invalid="ignore"):
-            values = values * stacks.filled_up(own, axis, planned, group, 1.0)
-        operands.append(stacks.Scaled(fmt, values, powers, bits, axis == 1))
+            values = values * arranged(own, axis, planned, 1.0)
+        lies = values if axis == 0 else values.T
+        k_step, n_step = (step // lies.itemsize for step in lies.strides)
+        lying = generated.Lying(0, k_step, n_step, 0, *lies.shape)
+        first, second = (generated.Source("number", x, NO_TABLE, 0.0, 0.0) for x in (values, powers))
+        operands.append(
+            tiling.Operand(fmt, first, lying, -(-len(lies) // way.group) * way.group, bits=bits, powers=second)
+        )
     start = None if c is None else c[np.newaxis]
     return _of_first(stacks.in_pieces(way, planned, (operands[0], operands[1]), start, place, random))

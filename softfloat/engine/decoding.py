@@ -12,7 +12,7 @@ from softfloat.formats import Format
 from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 
 PLAIN = Rule()
-SMALLEST_NORMAL = 2.0**-126  # of float32
+SMALLEST_NORMAL, SINGLE_BIAS = 2.0**-126, 127  # of float32
 
 
 def decoded(codes: Codes, fmt: Format, rule: Rule = PLAIN, carrier: type = np.float64) -> Codes:
@@ -87,44 +87,36 @@ def _single(codes: Codes, fmt: Format, daz: bool) -> Codes | None:
 
 @lru_cache(maxsize=64)
 def reading_of(fmt: Format, daz: bool) -> tuple[str, Codes] | None:
-    """(reading, what it takes) of a format of at most 16 bits: by how codes are made, or by a table; None if float32 does not hold its numbers."""
+    """(reading, what it takes) of a format: by how codes are made, or by a table; None of more than 16 bits that are unusual, or if float32 does not
+    hold its numbers."""
     spec, mantissa = fmt.spec, fmt.mantissa_bits
     usual = not parameters.is_unusual(spec) and spec.lone_nan < 0 and fits_single(fmt)
-    if not usual or fmt.smallest_subnormal < SMALLEST_NORMAL:
-        known = _single(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz)
+    if fmt.bias == SINGLE_BIAS and (daz or fmt.bits > TABULATED):  # subnormal numbers are zeros, or float32's
+        quantum, normal = 0.0, 1 << mantissa if daz else 0
+    else:
+        quantum, normal = 0.0 if daz else fmt.smallest_subnormal, 1 << mantissa
+        usual = usual and fmt.smallest_subnormal >= SMALLEST_NORMAL
+    if not usual:
+        known = _single(np.arange(1 << fmt.bits, dtype=fmt.dtype), fmt, daz) if fmt.bits <= TABULATED else None
         return None if known is None else ("table", known)
-    quantum = 0.0 if daz else fmt.smallest_subnormal
     numbers = {
         "magnitude": fmt.sign_bit - 1, "sign": fmt.sign_bit, "to_sign": 32 - fmt.bits, "to_number": 23 - mantissa,
-        "rebias": (127 - fmt.bias) << 23, "normal": 1 << mantissa, "quantum": int(np.float32(quantum).view(np.int32)), "special": fmt.max_code + 1,
+        "rebias": (SINGLE_BIAS - fmt.bias) << 23, "normal": normal, "quantum": int(np.float32(quantum).view(np.int32)), "special": fmt.max_code + 1,
     }  # fmt: skip
-    return "narrow", np.array([numbers[name] for name in parameters.sums().NARROW], np.int32).view(np.float32)
-
-
-def _flushed(codes: Codes) -> Codes:
-    """Codes of float32, subnormal numbers being zeros."""
-    exponent, sign = np.uint32(parameters.FLOAT32.infinity), np.uint32(1 << (parameters.FLOAT32.width - 1))
-    small = (codes & exponent) == 0
-    if not small.any():
-        return codes
-    found = codes.copy()
-    found[small] &= sign
-    return found
+    return "narrow", np.array([numbers[name] for name in parameters.sums().NARROW], np.int64).astype(np.uint32).view(
+        np.float32
+    )
 
 
 def readable(codes: Codes, fmt: Format, daz: bool) -> tuple[str, Codes, Codes] | None:
     """(reading, codes, table) as generated loops read these codes; None if float32 does not hold their numbers, and they are not float64's."""
     if fmt.spec == FLOAT64 and not daz:
         return "number", codes.view(np.float64), NO_TABLE
-    reading, table = READINGS.get(fmt.spec, ""), NO_TABLE
-    if reading == "number":
-        return reading, (_flushed(codes) if daz else codes).view(np.float32), table
-    if daz or (reading == "half" and not parameters.available()[1]):
-        reading = ""
-    if reading:
-        return reading, codes, table
-    known = reading_of(fmt, daz) if fmt.bits <= TABULATED else None
+    reading = READINGS.get(fmt.spec, "")
+    if reading and not daz and (reading != "half" or parameters.available()[1]):
+        return reading, codes.view(np.float32) if reading == "number" else codes, NO_TABLE
+    known = reading_of(fmt, daz)
     if known is not None:
         return known[0], codes, known[1]
     single = _single(codes, fmt, daz)
-    return None if single is None else ("number", single, table)
+    return None if single is None else ("number", single, NO_TABLE)

@@ -16,7 +16,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FLOAT32, steps, sums, tiles
 from softfloat.formats import Format
 from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER32, CARRIER64, Rounding
+from softfloat.kernels.spec import CARRIER32, CARRIER64, Overflow, Rounding
 
 if TYPE_CHECKING:
     from softfloat.engine.programs import Site
@@ -108,31 +108,48 @@ def read_places() -> dict[str, int]:
 
 
 @lru_cache(maxsize=512)
-def _as_words(tiny: float, of_zeros: float, panels: str) -> list[int]:
+def _as_words(panels: str, *numbers: float) -> list[int]:
     """Numbers as panels of float64 or float32 have them."""
     floats, bits = (np.float64, np.uint64) if panels == "d" else (np.float32, np.uint32)
-    found: list[int] = np.array([tiny, of_zeros], floats).view(bits).tolist()
+    found: list[int] = np.array(numbers, floats).view(bits).tolist()
     return found
 
 
 @lru_cache(maxsize=512)
-def reader(reading: str, code: str, panels: str, planes: int, cells: int, scales: str) -> Any:
+def reader(reading: str, code: str, panels: str, planes: int, cells: int, sharing: int) -> Any:
     """The loop that reads codes into panels, of types with these characters."""
-    return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, panels == "H", scales))
+    return sums().loop_of(sums().Reading(reading, code, panels == "d", planes, cells, sharing))
 
 
 class BlockScales(NamedTuple):
-    """Scales of codes: their own codes, of a byte; of each of these the value, and its power of two, as panels have them; whether numbers have
-    powers of their own beside, or "share" their scale's; products and outputs of a block, and how far it is from one's scale to the next's."""
+    """Scales of codes: their own codes, of a byte; of each of these the value, and its power of two, as panels have them; products that share a
+    power, 1 if each has its own; products and outputs of a block, and how far it is from one's scale to the next's."""
 
     codes: Codes
     known: Codes
-    powers: str
+    sharing: int
     block: tuple[int, int]
     steps: tuple[int, int]
 
 
-UNSCALED = BlockScales(NOWHERE, NOWHERE, "", (0, 0), (0, 0))
+UNSCALED = BlockScales(NOWHERE, NOWHERE, 0, (0, 0), (0, 0))
+
+
+class Reader(NamedTuple):
+    """The loop of a reading and what it takes, but for places; and what lives as long as its own."""
+
+    loop: Any
+    words: array[int]
+    kept: tuple[Codes, ...]
+
+    def read(self, **places: int) -> tuple[float, float, bool]:
+        """Read what is at these `places` to those: the least magnitude but 0, and the greatest; whether all is finite."""
+        words, spans, numbers = self.words[:], array("d", (0.0, 0.0)), read_places()
+        words[numbers["spans"]] = spans.buffer_info()[0]
+        for name, place in places.items():
+            words[numbers[name]] = place
+        finite = self.loop(words.buffer_info()[0])
+        return spans[0], spans[1], bool(finite)
 
 
 class Source(NamedTuple):
@@ -145,30 +162,26 @@ class Source(NamedTuple):
     of_zeros: float
     scaling: BlockScales = UNSCALED
 
-    def loop(self, panels: Codes, lying: Lying, index: Codes = NOWHERE, spans: int = 0) -> tuple[Any, array[int]]:
-        """What reads them to panels, whose axes end with (planes, panels, k, size), and what it takes; the spans go to that address."""
+    def reader(self, panels: Codes, lying: Lying, index: Codes = NOWHERE) -> Reader:
+        """What reads codes that lie so to panels, whose axes end with (planes, panels, k, size); of more k than there are codes the rest is zeros."""
         kind, codes, table, scaling = panels.dtype.char, self.codes, self.table, self.scaling
-        scales, known = (address(x) if x.size else 0 for x in scaling[:2])
+        of_table, order, known = (address(x) if x.size else 0 for x in (table, index, scaling.known))
+        of_nothing = self.of_zeros**2 if scaling.sharing == 1 else self.of_zeros
         words = array("Q", (
-            address(codes), address(table) if table.size else 0, address(panels), address(index) if index.size else 0, spans, scales, known,
-            *lying, *_as_words(self.tiny, self.of_zeros, kind), codes.itemsize,
+            0, of_table, 0, order, 0, 0, known, *lying, *_as_words(kind, self.tiny, self.of_zeros, of_nothing), codes.itemsize,
             panels.shape[-2], *scaling.block, *scaling.steps, scaling.known.shape[-1],
         ))  # fmt: skip
-        return reader(self.reading, codes.dtype.char, kind, panels.shape[-4], panels.shape[-1], scaling.powers), words
+        loop = reader(self.reading, codes.dtype.char, kind, panels.shape[-4], panels.shape[-1], scaling.sharing)
+        return Reader(loop, words, (table, scaling.known, index))
 
-    def read(self, panels: Codes, lying: Lying, index: Codes = NOWHERE) -> tuple[float, float, bool]:
-        """Read them: the least magnitude but 0, and the greatest; whether all is finite."""
-        spans = array("d", (0.0, 0.0))
-        loop, words = self.loop(panels, lying, index, spans.buffer_info()[0])
-        finite = loop(words.buffer_info()[0])
-        return spans[0], spans[1], bool(finite)
-
-
-def room(what: Any, tiles: int) -> Codes:
-    """Where so many tiles have their state, on lines of the cache."""
-    size = tiles * sums().SLOTS * what.cells
-    found = np.empty(size + LINE, np.float64 if what.stage.double else np.float32)
-    return found[-(address(found) // found.itemsize) % LINE :][:size]
+    def read(
+        self, panels: Codes, lying: Lying, index: Codes = NOWHERE, by: Reader | None = None
+    ) -> tuple[float, float, bool]:
+        """Read them, as `Reader.read` does, `by` one that is settled, if there is one."""
+        places = {"codes": self.codes, "panels": panels}
+        if self.scaling.sharing:
+            places["scales"] = self.scaling.codes
+        return (by or self.reader(panels, lying, index)).read(**addresses(places))
 
 
 def turns(step: int, apart: int, chains: int = 1, each: bool = False) -> dict[str, int]:
@@ -197,6 +210,23 @@ def beyond(site: Site) -> tuple[float, float]:
     positive = float(fmt.max) if target.overflow_positive == fmt.spec.largest else other
     negative = -float(fmt.max) if target.overflow_negative == fmt.spec.largest | target.sign else -other
     return positive, negative
+
+
+@lru_cache(maxsize=512)
+def written(fmt: Format, rule: spec.Rule, double: bool) -> Codes:
+    """What writes codes of a format, of numbers of float64 or float32; a NaN's is the rule's, as are overflows if they are NaN."""
+    carrier, bits, kind = (np.float64, spec.FLOAT64, np.int64) if double else (np.float32, FLOAT32, np.int32)
+    nan, rebias = spec.target(fmt.spec, rule, CARRIER64).nan, (1 << bits.width - 2 - bits.mantissa_bits) - 1 - fmt.bias
+    usual = spec.target(fmt.spec, parameters.rule_for(parameters.NEAREST, fmt, True), CARRIER64)
+    of_nan = rule.overflow is Overflow.NAN
+    least = carrier(fmt.tiny), carrier(2.0**bits.mantissa_bits * fmt.smallest_subnormal)
+    numbers = dict(zip(("tiny", "quanta"), (int(x.view(kind)) for x in least), strict=True)) if rebias else {}
+    numbers |= {
+        "size": fmt.dtype.itemsize, "rebias": rebias << bits.mantissa_bits, "from_number": bits.mantissa_bits - fmt.mantissa_bits,
+        "sign": fmt.sign_bit, "zero": fmt.sign_bit if fmt.signed_zero else 0, "nan": nan,
+        "above": nan if of_nan else usual.infinity_positive, "beneath": nan if of_nan else usual.infinity_negative,
+    }  # fmt: skip
+    return np.array([numbers.get(name, 0) & (1 << 64) - 1 for name in sums().WRITTEN], np.uint64)
 
 
 def _single_bits(x: float) -> int:

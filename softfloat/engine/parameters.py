@@ -45,7 +45,6 @@ descriptions = floor_of("sums.description")
 dots = floor_of("dots")
 units = floor_of("units")
 exact_units = floor_of("exact_units")
-scaled_segments = floor_of("scaled_segments")
 values = floor_of("values")
 quantization = floor_of("quantization")
 

@@ -111,7 +111,8 @@ def run(
         loop(start, stop, floor.passed(call) if loop is floor.contraction() else call)
         return 0
 
-    threads.share_units(rows * columns, work, max(planned.length, 1))
+    left = planned.length - int(begins.mean() * planned.block) if begins.size else planned.length
+    threads.share_units(rows * columns, work, max(left, 1))
     for name, result in zip(("codes_out", "flags_out", "counts_out", "extremes_out"), results, strict=True):
         if flat[name] is not result:
             result[...] = flat[name]
@@ -125,7 +126,10 @@ def _magics(planned: Program, a: Codes, b: Codes, c: Codes, extra: tuple[int, in
     first, second = planned.formats
     x, y, start = tiling.extent(a, first), tiling.extent(b, second), tiling.extent(c, planned.partials)
     if any(extra):
-        x, y = units.scaled_extent(a, first, extra[0]), units.scaled_extent(b, second, extra[1])
+        x, y = (
+            tiling.extent_of(*tiling.magnitudes(np.ascontiguousarray(v)), fmt, bits)
+            for v, fmt, bits in ((a, first, extra[0]), (b, second, extra[1]))
+        )
     lows, highs = [], []
     if not (x.empty or y.empty):
         lows.append(x.low + y.low + planned.accumulator.scale_exponent)

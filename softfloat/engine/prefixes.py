@@ -16,9 +16,10 @@ from softfloat.engine.options import Call
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
 from softfloat.engine.segments import Done, part_of
+from softfloat.engine.ways import Tally
 from softfloat.formats import Format
 
-Parts = Callable[[Program, segments.Cuts, slice], Done | None]
+Parts = Callable[[Program, segments.Cuts, Tally | None, slice], Done | None]
 """All sums so far of stretches of k that are equally long, of some outputs, by a program of their own: (products, stretches, outputs)."""
 
 Bits = Callable[[int, Codes, slice], Codes]
@@ -88,11 +89,7 @@ def _leaves(planned: Program, a: Codes, b: Codes, draw: Callable[[int, Codes], C
         if source != other:
             return None
         return _Adding(planned, number, draw).settled("mul", a, b, source, lambda: np.arange(len(a)))
-    made = trees.leaves(planned, a, b)
-    if made is None:
-        return None
-    sums, raised = made
-    return sums, np.zeros(sums.shape, np.uint8) if raised is None else raised
+    return trees.leaves(planned, a, b)
 
 
 def _ones(numbers: Codes) -> Codes:
@@ -186,7 +183,7 @@ def _of_chains(
     for chain, (inner, cut) in enumerate(segments.chain_parts(planned, call)):
         codes, flags = np.zeros(shape, site.format.dtype), np.zeros(shape, np.uint8)
         if inner.length:
-            done = run_parts(inner, cut, part)
+            done = run_parts(inner, cut, None, part)
             if done is None:
                 return None
             for place, found in zip((codes, flags), done, strict=True):
@@ -208,7 +205,7 @@ def _of_segments(planned: Program, part: slice, call: Call, run_parts: Parts) ->
     total, before = np.zeros((1, outputs), site.format.dtype), np.zeros((1, outputs), np.uint8)
     found: list[Done] = []
     for cuts in segments.cuts_of(planned.accumulator, planned.length):
-        done = run_parts(part_of(planned, cuts.size, call.whole), cuts, part)
+        done = run_parts(part_of(planned, cuts.size, call.whole), cuts, None, part)
         if done is None:
             return None
         codes = segments.read(done[0], below.format, site.format, below.rule)

@@ -17,6 +17,7 @@ from softfloat.engine import (
     described,
     elementwise,
     entire,
+    joined,
     lines,
     plain,
     prefixes,
@@ -150,10 +151,14 @@ def _by_line(line: Problem, problem: Problem, planned: Program, call: Call, resu
         outputs[done[2] % outputs.size] = True  # of several parts side by side, or of one
         return done[:2]
 
-    def run_parts(part: Program, cuts: segments.Cuts, of_parts: ways.Tally | None) -> Done | None:
-        a, b = (cuts.side_by_side(x) for x in (line.a, line.b))
-        done = run_part(part, replace(line, a=a, b=b, c=None), None, of_parts)
-        return None if done is None else (done[0].reshape(cuts.stretches, -1), done[1].reshape(cuts.stretches, -1))
+    def run_parts(
+        part: Program, cuts: segments.Cuts, of_parts: ways.Tally | None = None, outputs: slice = slice(0, count)
+    ) -> Done | None:
+        a, b = (cuts.side_by_side(x[:, outputs]) for x in (line.a, line.b))
+        first = line.index + outputs.start * line.column_stride
+        done = run_part(part, replace(line, a=a, b=b, c=None, index=first), None, of_parts, left[outputs])
+        shape = (part.length, cuts.stretches, -1) if cumulative else (cuts.stretches, -1)
+        return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
 
     def by_itself() -> Done | None:
         start = None
@@ -161,22 +166,14 @@ def _by_line(line: Problem, problem: Problem, planned: Program, call: Call, resu
             start = decoded(np.ascontiguousarray(line.c).reshape(-1), planned.partials, planned.entry)
         return run_part(planned, line, start)
 
-    def so_far(part: Program, cuts: segments.Cuts, outputs: slice) -> Done | None:
-        a, b = (cuts.side_by_side(x[:, outputs]) for x in (line.a, line.b))
-        first = line.index + outputs.start * line.column_stride
-        done = run_part(part, replace(line, a=a, b=b, c=None, index=first), None, None, left[outputs])
-        shape = part.length, cuts.stretches, -1
-        return None if done is None else (done[0].reshape(shape), done[1].reshape(shape))
-
     if cumulative and (planned.accumulator.reduction or planned.accumulator.chains > 1):
-        done = prefixes.of_parts(planned, count, call, so_far, partial(bits_of, line))
+        done = prefixes.of_parts(planned, count, call, run_parts, partial(bits_of, line))
     elif unit_ways.joins(planned) and (done := by_itself()) is not None:
         pass
     elif planned.accumulator.reduction or planned.accumulator.chains > 1:
 
-        def bits(site: int, step: int, width: int) -> Codes:
-            place = line.index, 0, line.column_stride
-            return grid_bits((1, count), place, site, step, width, *random).reshape(-1)
+        def bits(site: int, step: int, _: int) -> Codes:
+            return bits_of(line, site, np.array([step]), slice(0, count)).reshape(-1)
 
         done = segments.run(planned, line.c, (count,), call, run_parts, bits, segments.SIDE_BY_SIDE, tally)
     elif entire.serves(planned) and not (cumulative or counting):
@@ -331,13 +328,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         x, y = where.without(problem.a, problem.b)
         done = _quick(replace(problem, a=x, b=y), planned, np.where(np.isfinite(values), values, 0.0), call)
         if done is not None:
-            sums, raised = np.where(begins, done[0], entry if entry.size else 0).astype(np.uint32), done[1].copy()
-            _finish(done, problem, planned, call, results)
-            if apart.may_begin_anywhere(planned):
-                problem, values, entry = replace(problem, c=sums), decoded(sums, planned.partials, planned.entry), sums
-            undone = begins < planned.stores.size
-            results.flags[undone] = (np.where(begins, raised, 0) | signals)[undone]
-            plain.run(problem, planned, Entered(a, b, values, entry), random, results, begins)
+            _rest(problem, planned, call, results, Entered(a, b, values, entry), begins, done, signals)
             return
     work = problem.a.size * problem.b.shape[1]
     narrow = problem.b.shape[1] < NARROW < results.codes.size
@@ -348,6 +339,29 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         _spread_rows(problem, planned, call, results)
         return
     plain.run(problem, planned, Entered(a, b, values, entry), random, results)
+
+
+def _rest(
+    problem: Problem, planned: Program, call: Call, results: Results, entered: Entered, begins: Codes, done: Done, signals: Any
+) -> None:  # fmt: skip
+    """Outputs whose sums `done` hold but from where on each `begins`; what others raised, `signals`, is yet to be told."""
+    undone, shape = begins < planned.stores.size, results.codes.shape
+    first, last = zip(*(np.flatnonzero(undone.any(axis))[[0, -1]].tolist() for axis in (1, 0)), strict=True)
+    at = tuple(slice(*ends) for ends in zip(first, (x + 1 for x in last), strict=True))
+    values, entry = (x[at] if x.size else x for x in (entered.c, entered.codes_of_c))
+    begins, undone, raised = begins[at], undone[at], done[1][at].copy()
+    sums = np.where(begins, done[0][at], entry if entry.size else 0).astype(np.uint32)
+    _finish(done, problem, planned, call, results)
+    some = results._replace(codes=results.codes[at], flags=results.flags[at])
+    some.flags[undone] = (np.where(begins, raised, 0) | np.broadcast_to(signals, shape)[at])[undone]
+    start = None if problem.c is None else problem.c[at]
+    if apart.may_begin_anywhere(planned):
+        start, values, entry = sums, decoded(sums, planned.partials, planned.entry), sums
+    index = problem.index + first[0] * problem.row_stride + first[1] * problem.column_stride
+    part = replace(problem, a=problem.a[at[0]], b=problem.b[:, at[1]], c=start, index=index)
+    plain.run(
+        part, planned, Entered(entered.a[at[0]], entered.b[:, at[1]], values, entry), random_of(call), some, begins
+    )
 
 
 def _void(
@@ -377,22 +391,11 @@ def _void(
     return True
 
 
-WORTH_LOOPS = 1 << 11
-"""Multiply-adds from which on the loops that lay codes out, which take half a second to compile, are quicker than those that decode any."""
-
-
-def goes_directly(planned: Program, work: int) -> bool:
-    """Whether one grid of so many multiply-adds goes by tiles from codes straight to codes, if these serve it."""
-    how = planned.accumulator
-    plain = not (how.reduction or how.chains > 1)
-    return plain and work >= WORTH_LOOPS and not entire.serves(planned)
-
-
 def _together(
     problem: Problem, planned: Program, call: Call, results: Results, place: ways.Place
 ) -> list[lines.Span] | None:
     """Grids under each other, the first one at this place: which are left to be done one by one, None for all."""
-    way = way_of(planned, problem.c is not None)
+    way = worthwhile(planned, call, problem.c is not None, problem.a.size * problem.b.shape[2])
     if way is None:
         return None
     shape, start = (*problem.a.shape[:2], problem.b.shape[2]), None
@@ -428,10 +431,8 @@ def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Re
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
-        done = _by_parts(problem, planned, call, tally)
-        if done is not None or problem.a.shape[0] * problem.b.shape[1] < SIDE_BY_SIDE:
-            return done
-    elif entire.serves(planned) and tally is None:
+        return _by_parts(problem, planned, call, tally)
+    if entire.serves(planned) and tally is None:
         operands = zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
         a, b = (decoded(*operand) for operand in operands)
         return entire.run(planned, a, b, start, np.matmul, _place_of(problem), random_of(call))
@@ -439,35 +440,16 @@ def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Re
 
 
 def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally | None = None) -> Done | None:
-    """Segments or chains of one grid by the faster loops, and their sums."""
-    accumulator, shape = planned.accumulator, (problem.a.shape[0], problem.b.shape[1])
+    """Segments or chains of one grid, and their sums: by a loop for both, if there is one and all is ordinary, else by loops for each."""
+    shape = problem.a.shape[0], problem.b.shape[1]
     place, random = _place_of(problem), random_of(call)
 
-    def run_parts(part: Program, cuts: segments.Cuts, of_part: ways.Tally | None) -> Done | None:
-        way = None if of_part is not None else way_of(part)
-        if way is not None:
-            work = math.prod(shape) * cuts.size * cuts.stretches
-            if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(part, work):
-                return None
-            x, y = cuts.stacked(problem.a, 1), cuts.stacked(problem.b, 0)
-            found = stacks.run(way, part, x, y, None, place, random)
-            if found is not None and not found.left:
-                return found.codes, found.flags
-        if cuts.stretches > 1:
-            each = [run_parts(part, one, of_part) for one in cuts.in_pieces(0)]
-            some = [x for x in each if x is not None]
-            if len(some) < len(each):
-                return None
-            return np.concatenate([codes for codes, _ in some]), np.concatenate([flags for _, flags in some])
-        codes = replace(problem, a=problem.a[:, cuts.only], b=problem.b[cuts.only], c=None)
+    def run_part(part: Program, cut: segments.Cuts, of_part: ways.Tally | None) -> Done | None:
+        codes = replace(problem, a=problem.a[:, cut.only], b=problem.b[cut.only], c=None)
         done = _by_codes(part, codes, None, call, of_part)
-        return None if done is None else (done[0][np.newaxis], done[1][np.newaxis])
-
-    def run_chains(first: Program) -> Done | None:
-        way = way_of(first) if accumulator.chains > 1 and tally is None else None
-        if not isinstance(way, ways.Generated) or not way.stage.draws or any(planned.begun.values()):
-            return None
-        return stacks.run_chains(way, first, problem.a, problem.b, accumulator.chains, place, random)
+        if done is None or (scaling is not None and arguments.has_nan(done[0], part.partials)):
+            return None  # payloads of NaNs go another way there
+        return done[0][np.newaxis], done[1][np.newaxis]
 
     def bits(site: int, step: int, width: int) -> Codes:
         return grid_bits(shape, place, site, step, width, *random)
@@ -475,39 +457,13 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     scaling = None if problem.scales is None else scaled_segments.scaling_of(planned, problem.scales)
     if math.prod(shape) < SIDE_BY_SIDE or (problem.scales is not None and scaling is None):
         return None
-    if tally is None and (done := _in_one(problem, planned, call, scaling)) is not None:
+    start = None if problem.c is None else decoded(problem.c, planned.partials, planned.entry)
+    if (done := _by_codes(planned, problem, start, call, tally, scaling=scaling)) is not None:
         return done
     operands = zip((problem.a, problem.b), planned.formats, strict=True)
     if scaling is not None and not (scaling.finite and all(arguments.all_finite(*x) for x in operands)):
         return None
-    return segments.run(planned, problem.c, shape, call, run_parts, bits, None, tally, run_chains, scaling)
-
-
-def in_one(planned: Program, whole: Settings, begins: bool) -> tuple[unit_ways.UnitWay, Program] | None:
-    """The loop that sums segments and adds their sums up, if there is one, and the program of a segment."""
-    size = planned.accumulator.segment
-    if size is None or segments.draws_inside(planned):
-        return None
-    part = segments.part_of(planned, min(size, planned.products), whole)
-    way = unit_ways.joining(planned, way_of(part, begins))
-    return None if way is None else (way, part)
-
-
-def _in_one(problem: Problem, planned: Program, call: Call, scaling: scaled_segments.Scaling | None) -> Done | None:
-    """Segments and their sums by one loop, if there is one for both, and all is ordinary."""
-    found, size = in_one(planned, call.whole, problem.c is not None), planned.accumulator.segment
-    if found is None or not unit_ways.worth_grid(found[1], problem.a.size * problem.b.shape[1]):
-        return None
-    way, part = found
-    a, b = (stacks.filled_up(x, axis, planned, way.group)[np.newaxis] for x, axis in ((problem.a, 1), (problem.b, 0)))
-    operands = stacks.operands_of(part, a, b, way)
-    if operands is None:
-        return None
-    c = None if problem.c is None else decoded(problem.c, planned.partials, planned.entry)[np.newaxis]
-    scales = () if scaling is None else scaling.panels(*ways.tile_of("grid", way.carrier))
-    place, random = _place_of(problem), random_of(call)
-    done = stacks.in_pieces(way, part, operands, c, place, random, segments=(size, *scales))
-    return None if done is None else (done.codes[0], done.flags[0])
+    return segments.run(planned, problem.c, shape, call, run_part, bits, None, tally, scaling)
 
 
 def _pairs_all(planned: Program) -> bool:
@@ -516,21 +472,19 @@ def _pairs_all(planned: Program) -> bool:
 
 
 def _by_codes(
-    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None, results: Results | None = None
+    planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None, results: Results | None = None,
+    scaling: scaled_segments.Scaling | None = None,
 ) -> Done | None:  # fmt: skip
     """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that.
     Codes and flags go to `results`, if there are such for what loops make."""
     a, b = problem.a, problem.b
-    begins, work, done = start is not None, a.size * b.shape[1], None
-    way = way_of(planned, begins) if tally is None and goes_directly(planned, work) else None
-    if way is None:
-        way = way_of(planned, begins, directly=False)
-        if isinstance(way, unit_ways.UnitWay) and not unit_ways.worth_grid(planned, work, tally is not None):
-            way = None
+    work, done = a.size * b.shape[1], None
+    way = worthwhile(planned, call, start is not None, work, tally is not None, scaling is not None)
     if way is not None:
         c = None if start is None else start[np.newaxis]
         into, place, random = _into(results, planned, (1, len(a), b.shape[1])), _place_of(problem), random_of(call)
-        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, into, tally)
+        scales = () if scaling is None else scaling.panels(*ways.tile_of("grid", way.carrier))
+        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, into, tally, scales)
     if done is not None:
         return done.codes[0], done.flags[0]
     if tally is None and _pairs_all(planned) and trees.serves(planned):
@@ -538,12 +492,24 @@ def _by_codes(
     return None
 
 
-def way_of(planned: Program, begins: bool = False, directly: bool = True) -> ways.Way | None:
-    """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c. As `units.of_grids` has it."""
+def worthwhile(
+    planned: Program, call: Call, begins: bool, work: int, counting: bool = False, scaled: bool = False
+) -> ways.Way | None:
+    """The same, if so many multiply-adds are worth it."""
+    way = way_of(planned, call.whole, begins, scaled)
+    if way is None or (counting and way.joined and (planned.draws or isinstance(way, unit_ways.UnitWay))):
+        return None
+    return way if not isinstance(way, unit_ways.UnitWay) or unit_ways.worth_grid(way, work, counting) else None
+
+
+def way_of(planned: Program, whole: Settings, begins: bool = False, scaled: bool = False) -> ways.Way | None:
+    """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c; `scaled`: segments have scales."""
     way = ways.choose(planned)
     if way is not None and way.compensates and planned.draws:
         return None
-    return units.of_grids(planned, begins, directly) if way is None and not planned.wide else way
+    if way is not None or planned.wide:
+        return way
+    return joined.in_one(planned, whole, scaled) or units.of_grids(planned, begins)
 
 
 def _into(results: Results | None, planned: Program, shape: tuple[int, ...]) -> tuple[Codes, Codes] | None:

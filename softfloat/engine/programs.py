@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -92,6 +93,13 @@ class Program:
     def wide(self) -> bool:
         """Whether a format is beyond the carriers."""
         return any(fmt.wide for fmt in (*self.formats, *(site.format for site in self.sites.values())))
+
+    @cached_property
+    def order(self) -> Codes:
+        """Which product comes where, -1 is +0; of size 0 where they follow each other, with nothing but more at the end."""
+        index = self.index
+        in_order = index is None or np.array_equal(index[: self.products], np.arange(self.products))
+        return np.empty(0, np.int64) if in_order or index is None else index
 
     @property
     def kind(self) -> int:
@@ -404,7 +412,7 @@ def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> C
     if planned.index is None:
         return np.ascontiguousarray(values)
     length = values.shape[axis]
-    if np.array_equal(planned.index[:length], np.arange(length)):  # nothing but more at the end
+    if not planned.order.size:
         shape = *values.shape[:axis], planned.index.size, *values.shape[axis + 1 :]
         longer, before = np.empty(shape, values.dtype), (slice(None),) * axis
         longer[(*before, slice(length))], longer[(*before, slice(length, None))] = values, fill
@@ -414,3 +422,30 @@ def arranged(values: Codes, axis: int, planned: Program, fill: float = 0.0) -> C
     if filled.any():
         np.moveaxis(taken, axis, 0)[filled] = fill
     return np.ascontiguousarray(taken)
+
+
+# -- what is known of them ------------------------------------------------------------------------------------------------
+
+
+@cache
+def defaults(kind: Any) -> dict[str, Any]:
+    """Field -> what it is by default, of a named tuple or a dataclass; None of a field without one."""
+    if issubclass(kind, tuple):
+        return dict.fromkeys(kind._fields) | kind._field_defaults
+    found = {}
+    for one in dataclasses.fields(kind):
+        made = one.default_factory
+        found[one.name] = None if one.default is dataclasses.MISSING else one.default
+        if made is not dataclasses.MISSING:
+            found[one.name] = made()
+    return found
+
+
+def is_known(of: Any, known: Collection[str]) -> bool:
+    """Whether all fields of a description that are not among these are as they are by default."""
+    kind: Any = type(of)
+    for name, usual in defaults(kind).items():
+        found = getattr(of, name)
+        if name not in known and (isinstance(found, np.ndarray) or found != usual):
+            return False
+    return True

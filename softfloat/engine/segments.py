@@ -13,14 +13,14 @@ from typing import NamedTuple
 import numpy as np
 
 from softfloat.accumulators import Accumulator
-from softfloat.engine import elementwise, folds, threads
+from softfloat.engine import elementwise, folds
 from softfloat.engine.arguments import Codes, has_nan, is_nan, is_signalling
-from softfloat.engine.decoding import decoded, fits_single, in_single
+from softfloat.engine.decoding import decoded, in_single
 from softfloat.engine.lines import holds
 from softfloat.engine.options import Call
 from softfloat.engine.parameters import FLOAT32, dots, orders
 from softfloat.engine.programs import Program, Site, bounds_of, plain_loop, program, segment_bounds, segment_ends
-from softfloat.engine.scaled_segments import NO_SCALES, PLAIN, Scaling, added
+from softfloat.engine.scaled_segments import Scaling
 from softfloat.engine.ways import Tally
 from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
@@ -135,10 +135,6 @@ class _Sum:
         return decoded(self.codes, self.site.format, Rule(daz=self.site.rule.daz))
 
 
-SPAN = 1 << 12
-"""Outputs whose counts stay in the CPU's caches."""
-
-
 def _note(tally: Tally, before: Codes, addend: Codes, after: Codes, raised: Codes) -> None:
     """Count what an addition did."""
     changed = (addend != 0.0) & np.isfinite(before)
@@ -164,17 +160,14 @@ class Joining:
     """The stages above segments, or the one that adds chains: sums of parts enter, of all outputs at a time.
 
     Those that follow each other are added in one loop where their stage's format holds them, and nothing is drawn or counted; else a
-    rounding at a time. A `tally` is added to. Once it no longer `serves`, what it has is nothing.
+    rounding at a time. A `tally` is added to.
     """
-
-    serves = True
 
     def __init__(
         self, planned: Program, drawing: Drawing, tally: Tally | None = None, c: Codes | None = None, scaling: Scaling | None = None
     ) -> None:  # fmt: skip
         floor, how = dots(), planned.accumulator
         self._planned, self._drawing, self._tally, self._scaling = planned, drawing, tally, scaling
-        self._waiting: Tally | None = None
         self.flags: Codes = np.zeros(drawing.size, np.uint8)
         self._entered, self._steps = 0, dict[int, int]()
         if how.chains > 1 and not how.reduction:  # whose sum begins with the first of them
@@ -213,63 +206,32 @@ class Joining:
         source = _wide_enough(total.site.format, addend.site.format)
         found, raised = self._rounded("add", [total.read(source), addend.read(source)], source, number)
         if self._tally is not None:
-            self._count(self._tally, total.values, addend.values, found.values, raised)
+            _note(self._tally, total.values, addend.values, found.values, raised)
         return found
-
-    def _count(self, tally: Tally, *added: Codes) -> None:
-        """What one addition did, and what waits."""
-        waiting, self._waiting = self._waiting, None
-
-        def work(start: int, stop: int) -> int:
-            for first in range(start, stop, SPAN):
-                some = slice(first, min(first + SPAN, stop))
-                mine = tally.part(some)
-                if waiting is not None:
-                    _unite(mine, waiting.part(some))
-                _note(mine, *(x[some] for x in added))
-            return 0
-
-        threads.share(self._drawing.size, work)
-
-    def wait(self, more: Tally) -> None:
-        """Further counts, of the part whose sum enters next."""
-        self._waiting = more
-
-    def settle(self) -> None:
-        """Take in what waits, without an addition."""
-        if self._waiting is not None and self._tally is not None:
-            _unite(self._tally, self._waiting)
-            self._waiting = None
 
     def _add(self, level: int, rows: Codes, source: Site) -> None:
         """Sums that follow each other, of a stage below, added to a level's."""
         number, total = self._numbers[level], self._totals[level]
         site = self._planned.sites[number]
-        scales = level == 0 and self._scaling is not None
         begins = total is None or total.site is site or takes(site, total.site)
-        if not scales and (self._tally is not None or site.width or not (takes(site, source) and begins)):
+        if level == 0 and self._scaling is not None and total is not None:
+            shape = self._scaling.shape
+            for segment, row in enumerate(rows, self._entered - len(rows)):
+                each = read(row, source.format, site.format, source.rule).reshape(shape)
+                sums, raised = self._scaling.added(total.read(site.format).reshape(shape), each, segment, site)
+                self.flags |= raised.reshape(-1)
+                total = _Sum(sums.reshape(-1), site)
+        elif len(rows) > 1 and self._tally is None and not site.width and takes(site, source) and begins:
+            before = [] if total is None else [total.codes if total.site is site else total.read(site.format)]
+            rows = read(rows, source.format, site.format, source.rule)
+            codes, raised = folds.summed([*before, *rows], site.format, site.rule)
+            self.flags |= raised
+            total = _Sum(codes, site)
+        else:
             for row in rows:
                 addend = _Sum(row, source)
                 total = addend if total is None else self._added(total, addend, number)
-            self._totals[level] = total
-            return
-        rows = read(rows, source.format, site.format, source.rule)
-        before = [] if total is None else [total.codes if total.site is site else total.read(site.format)]
-        if scales and self._scaling is not None:
-            shape = self._scaling.shape
-            total_so_far, each = before[0].reshape(shape), rows.reshape(-1, *shape)
-            found = self._scaling.added(total_so_far, each, self._entered - len(rows), site)
-            if found is None:
-                self.serves = False
-                return
-            codes, raised = (x.reshape(-1) for x in found)
-        else:
-            sums = rows[:, np.newaxis]
-            quick = added(PLAIN, before[0][np.newaxis], sums, NO_SCALES, NO_SCALES, site) if before else None
-            codes, raised = quick or folds.summed([*before, *rows], site.format, site.rule)
-            codes, raised = codes.reshape(-1), raised.reshape(-1)
-        self.flags |= raised
-        self._totals[level] = _Sum(codes, site)
+        self._totals[level] = total
 
     def enter(self, sums: Codes, source: Site, raised: Codes | None = None) -> None:
         """Sums of the parts that come next, of all outputs each, which this stage has made, and what it raised, in the same shape."""
@@ -364,11 +326,7 @@ Done = tuple[Codes, Codes]
 Parts = Callable[[Program, "Cuts", Tally | None], Done | None]
 """Sums of stretches of k that are equally long, in a row each, by a program of their own; they fill the tally, if there is one."""
 
-Chains = Callable[[Program], Done | None]
-"""The same of all chains at once, by the program of the first; None if these are no chains that share random numbers."""
-
 SIDE_BY_SIDE = 1 << 18  # products of stretches that go together
-UNDER_EACH_OTHER = 1 << 20  # and sums of a grid's
 WORTH_CALLS, MOST_WORTH = 1 << 9, 1 << 11
 """Products of an output's segment from which on calls for each take no longer than the plain loop; times the root of outputs, as that takes
 many side by side, but no more than so many of all: then they take twice as long at most, and that loop needs not be compiled."""
@@ -388,26 +346,18 @@ class Cuts(NamedTuple):
         assert self.stretches == 1
         return slice(self.first, self.first + self.apart * self.size, self.apart)
 
-    def stacked(self, x: Codes, axis: int) -> Codes:
-        """The stretches of a grid's operand, which has k along this axis, (stretches, rows, size) or (stretches, size, columns)."""
-        along = x.T if axis else x
-        stretch = along[self.first : self.first + self.size * self.stretches]
-        if self.apart == 1:
-            found = stretch.reshape(self.stretches, self.size, -1)
-        elif self.apart > self.stretches:
-            starts = self.first + self.apart * np.arange(self.size)
-            found = along[starts + np.arange(self.stretches)[:, np.newaxis]]
-        else:
-            found = stretch.reshape(self.size, self.stretches, -1).swapaxes(0, 1)
-        return found.swapaxes(1, 2) if axis else found
-
     def side_by_side(self, x: Codes) -> Codes:
         """The stretches of a line's operand, (k, outputs), next to each other."""
         if self.stretches == 1:
             return x[self.only]
         if not any(x.strides):
             return np.broadcast_to(x[:1, :1], (self.size, self.stretches * x.shape[1]))
-        return self.stacked(x, 0).swapaxes(0, 1).reshape(self.size, -1)
+        stretch = x[self.first : self.first + self.size * self.stretches]
+        if self.apart == 1:
+            stretch = stretch.reshape(self.stretches, self.size, -1).swapaxes(0, 1)
+        elif self.apart > self.stretches:
+            stretch = x[self.first + self.apart * np.arange(self.size)[:, np.newaxis] + np.arange(self.stretches)]
+        return stretch.reshape(self.size, -1)
 
     def in_pieces(self, products: int) -> Iterator[Cuts]:
         """Some of them at a time, of at most so many products if they are not longer by themselves."""
@@ -454,14 +404,6 @@ def _joinable(planned: Program, c: Codes | None) -> bool:
     return c is None or has_source(site.format, planned.partials)
 
 
-def _found(tally: Tally, planned: Program) -> Tally:
-    """Where a part counts: a grid's as its loops do, so that they need no other place; loops of lines know results' types alone."""
-    if tally.counts.ndim == 2:
-        return Tally(np.empty_like(tally.counts), np.empty_like(tally.extremes))
-    single = fits_single(planned.sites[dots().RUNNING].format) and planned.accumulator.fixed is None
-    return Tally.room(tally.counts.shape[1:], np.float32 if single else np.float64)
-
-
 _Part = tuple[Program, Cuts]
 """A program, and the stretches of k that it sums, each for itself."""
 
@@ -486,30 +428,35 @@ def chain_parts(planned: Program, call: Call) -> Iterator[_Part]:
 
 def _one_by_one(planned: Program, call: Call) -> Iterator[_Part]:
     """Chains or segments, whose random numbers follow those of what comes before them."""
-    how, length = planned.accumulator, planned.products
+    how, length, draws = planned.accumulator, planned.products, draws_inside(planned)
     if how.chains > 1:
         yield from chain_parts(planned, call)
         return
     for number, (start, stop) in enumerate(itertools.pairwise(segment_bounds(how, length))):
-        yield begun(part_of(planned, stop - start, call.whole), how, number, length), Cuts(start, stop - start)
+        part = part_of(planned, stop - start, call.whole)
+        yield begun(part, how, number, length) if draws else part, Cuts(start, stop - start)
 
 
-def _together(planned: Program, call: Call, products: int | None, outputs: int) -> Iterator[_Part]:
+def _together(planned: Program, call: Call, products: int) -> Iterator[_Part]:
     """The same, those that are equally long together, of at most so many products of an output if they are not longer by themselves."""
     for cuts in cuts_of(planned.accumulator, planned.length if planned.accumulator.chains > 1 else planned.products):
-        for some in cuts.in_pieces((UNDER_EACH_OTHER * cuts.size if products is None else products) // outputs):
+        for some in cuts.in_pieces(products):
             yield part_of(planned, some.size, call.whole), some
 
 
-def _serves(planned: Program, c: Codes | None, scaling: Scaling | None, apart: bool) -> bool:
-    """Whether parts' sums may be added up here, each `apart` or many together; what is c itself, which may be -0 or a signalling NaN, may not."""
+def are_chains(planned: Program) -> bool:
+    """Whether whole chains are all there is."""
     how, running = planned.accumulator, planned.sites[dots().RUNNING].format
+    return not (how.reduction or how.block > 1 or planned.index is not None or planned.partials != running)
+
+
+def _serves(planned: Program, c: Codes | None, scaling: Scaling | None) -> bool:
+    """Whether parts' sums may be added up here; what is c itself, which may be -0 or a signalling NaN, may not."""
     if not planned.length:
         return False
-    if how.chains > 1:
-        whole = how.reduction or how.block > 1 or planned.index is not None or planned.partials != running
-        return not whole and (c is None or not has_nan(c, planned.partials))  # no payload passes there
-    if scaling is not None and (apart or not takes(planned.sites[dots().LEVEL], last_of_part(planned))):
+    if planned.accumulator.chains > 1:
+        return are_chains(planned) and (c is None or not has_nan(c, planned.partials))  # no payload passes there
+    if scaling is not None and (draws_inside(planned) or not takes(planned.sites[dots().LEVEL], last_of_part(planned))):
         return False
     return _joinable(planned, c)
 
@@ -531,46 +478,37 @@ def run(
     bits: Callable[[int, int, int], Codes],
     products: int | None = None,
     tally: Tally | None = None,
-    run_chains: Chains | None = None,
     scaling: Scaling | None = None,
 ) -> Done | None:
     """Segments or chains, their sums added up elementwise. None where this does not serve.
 
-    Stretches of at most so many `products` go side by side; a longer one goes alone. None: those of a grid go under each other.
-    bits(site, step, width) are the random bits of one rounding of each output. A `tally` is filled. `run_chains` takes chains that
-    draw, if it can.
+    Stretches of at most so many `products` go side by side; a longer one goes alone. None: they go one by one.
+    bits(site, step, width) are the random bits of one rounding of each output. A `tally` is filled.
     """
     how, below, size = planned.accumulator, last_of_part(planned), math.prod(shape)
-    chains, apart = how.chains > 1, tally is not None or draws_inside(planned)
-    if not _serves(planned, c, scaling, apart) or (apart and _little(planned, size)):
+    chains, apart = how.chains > 1, products is None or tally is not None or draws_inside(planned)
+    if not _serves(planned, c, scaling) or (apart and _little(planned, size)):
         return None
     start = None if c is None else np.ascontiguousarray(c).reshape(-1)
     total = found = None
     if tally is not None:
         total = Tally(np.zeros((3, size), np.int32), np.empty((2, size), tally.extremes.dtype))
         total.extremes[0], total.extremes[1] = np.inf, -np.inf
-        found = _found(tally, planned)
+        found = Tally.room(tally.counts.shape[1:], np.float64)
     joining = Joining(planned, Drawing(size, bits), total, None if chains else start, scaling)
-    parts = _one_by_one(planned, call) if apart else _together(planned, call, products, max(1, size))
-    if apart and chains and run_chains is not None and (done := run_chains(next(chain_parts(planned, call))[0])):
-        joining.enter(done[0], below, done[1])
-        parts = iter(())
+    parts = _together(planned, call, products // max(1, size)) if products and not apart else _one_by_one(planned, call)
     for part, some in parts:
         if not part.length:
             joining.enter(np.zeros((some.stretches, size), part.partials.dtype), below)
             continue
-        joining.settle()
         done = run_parts(part, some, found)
         if done is None:
             return None
-        if found is not None:
-            joining.wait(Tally(found.counts.reshape(3, size), found.extremes.reshape(2, size)))
+        if total is not None and found is not None:
+            _unite(total, Tally(found.counts.reshape(3, size), found.extremes.reshape(2, size)))
         joining.enter(done[0], below, done[1])
-        if not joining.serves:
-            return None
     if chains and start is not None:
         joining.enter(start[np.newaxis], planned.sites[dots().RUNNING])
-    joining.settle()
     if tally is not None and total is not None:
         for target, source in zip(tally, total, strict=True):
             target[...] = source.reshape(target.shape)

@@ -19,9 +19,9 @@ from softfloat.engine import calls, elementwise, folds, generated, products, sta
 from softfloat.engine.arguments import Codes, magnitudes
 from softfloat.engine.decoding import decoded
 from softfloat.engine.draws import replica_key
-from softfloat.engine.elementwise import NO_CODES, Ready
+from softfloat.engine.elementwise import Ready
 from softfloat.engine.options import ENVIRONMENT_OPTIONS, Options, Uses
-from softfloat.engine.parameters import FLOAT32, NEAREST, dots
+from softfloat.engine.parameters import FLOAT32, dots
 from softfloat.engine.programs import STAGE_SETTINGS, Program, check_inputs, program
 from softfloat.environments import Settings
 from softfloat.formats import Format, check_format
@@ -57,27 +57,11 @@ class Grid(NamedTuple):
         return self.products * self.rows * self.length * self.columns
 
 
-class _Reader(NamedTuple):
-    """What reads an operand: its loop, and what that takes but for addresses."""
-
-    loop: Any
-    words: array[int]
-    format: Format
-
-    def read(self, codes: Codes, panels: int, spans: array[float]) -> bool:
-        """Codes to panels at an address, and the least magnitude but 0 and the greatest to spans; whether all is finite."""
-        words, places = self.words[:], generated.read_places()
-        words[places["codes"]], words[places["panels"]] = generated.address(codes), panels
-        words[places["spans"]] = spans.buffer_info()[0]
-        return bool(self.loop(words.buffer_info()[0]))
-
-
 class Plan(NamedTuple):
     """What serves a grid, settled."""
 
     grid: Grid
     planned: Program
-    summed: Program  # that, or of a segment
     shape: Shape  # of outputs, tiles filled up
     ends: tuple[
         int, ...
@@ -85,15 +69,14 @@ class Plan(NamedTuple):
     way: ways.Way
     panels: ways.Panels  # whose operands are nowhere yet, but for ones
     job: generated.Job
-    readers: tuple[_Reader | None, _Reader]  # no first one reads ones
+    readers: tuple[generated.Reader | None, generated.Reader]  # no first one reads ones
     beyond: int  # flags after which an output may be no number
     in_range: bool  # whether all operands are that are finite
     watched: bool  # whether loops are told more of operands
     cost: int  # multiply-adds of a tile
-    coded: Any  # the type of codes that loops make, or of values as float32 has them
+    coded: Any  # the type of codes that loops make
     to_output: Ready | None  # None: these are the output's
     output: Format
-    rounds: bool  # whether the output's format differs from that of partials
 
 
 @lru_cache(maxsize=512)
@@ -106,21 +89,22 @@ def _plan(
         planned = program(accumulator, first, second, output, whole, grid.length)
     except (TypeError, ValueError):
         return None
-    in_one = products.in_one(planned, whole, grid.addend) if fast and not sums else None
-    way, summed = in_one or (products.way_of(planned, grid.addend) if fast else None, planned)
+    way = products.way_of(planned, whole, grid.addend) if fast else None
+    if way is not None and way.joined is not None:
+        planned = way.joined.planned
     if way is None or (planned.draws and not _addressed(whole)):
         return None
-    if not _is_settled(way, summed, grid):
+    if not _is_settled(way, planned, grid):
         return None
-    carrier, length = np.dtype(way.carrier), grid.length if planned.index is None else planned.index.size
+    carrier, length = np.dtype(way.carrier), -(-planned.length // way.group) * way.group
     of_a, of_b, outputs = stacks.shapes_of(way, grid.rows, length, grid.columns)
     padded = grid.products * math.prod(outputs) * length
-    if planned.length != length or length % way.group or padded > (MOST if 4 * grid.work >= padded else FEW):
+    if padded > (MOST if 4 * grid.work >= padded else FEW):
         return None
-    to_output, served = _to_output(way, planned, whole, output)
+    to_output, served = _to_output(planned, whole, output)
     if not served:
         return None
-    coded = way.site.format.dtype if way.results else np.dtype(f"u{carrier.itemsize}")
+    coded = way.results.dtype
     a, b, values, flags = nowhere = [
         np.broadcast_to(np.zeros((), kind), (grid.products, *x))
         for x, kind in (
@@ -138,28 +122,24 @@ def _plan(
     if sums:
         a, first_reader = np.ones(a.shape, carrier), None
     panels = ways.Panels(a, b, begins, values, flags, grid.rows, grid.columns, grid.addend)
-    if in_one is not None:
-        panels = panels._replace(segments=(accumulator.segment,))
     key = replica_key(whole.seed or 0, 0 if whole.replica_identical else whole.replica)
-    saturates = way.site.rule.overflow is Overflow.SATURATE and not way.compensates
+    saturates = way.last.rule.overflow is Overflow.SATURATE and not way.compensates
     return Plan(
         grid=grid,
         planned=planned,
-        summed=summed,
         shape=shape,
         ends=tuple(accumulate(-(-x.size * x.itemsize // CACHE_LINE) * CACHE_LINE for x in nowhere)),
         way=way,
         panels=panels,
-        job=way.grids(summed, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
+        job=way.grids(planned, panels, ways.Place(0, grid.columns, 1), ways.Random(key, 0), quickly=False),
         readers=(first_reader, second_reader),
         beyond=0 if saturates else int(spec.OVERFLOW),
-        in_range=not grid.addend and tiling.always_fits(way, summed),
+        in_range=not grid.addend and tiling.always_fits(way, planned),
         watched=isinstance(way, ways.Generated) and way.plainly_in_order and grid.work >= WATCHED,
         cost=length * of_a[-1] * of_b[-1],
         coded=coded,
         to_output=to_output,
         output=output,
-        rounds=planned.converts,
     )
 
 
@@ -167,11 +147,13 @@ def _is_settled(way: ways.Way, planned: Program, grid: Grid) -> bool:
     """Whether nothing is to be known of operands beyond what their reading tells; whether a loop is worth its making, of orders and units of
     which there are many."""
     if isinstance(way, ways.Generated):
-        if way.operation != "pairwise":
+        if way.operation != "pairwise" and way.joined is None:
             return True
-    elif not isinstance(way, unit_ways.UnitWay) or way.unit.kind != "aligned" or way.alike or way.results is None:
+    elif not isinstance(way, unit_ways.UnitWay) or way.unit.kind != "aligned" or way.alike:
         return False
-    return grid.products > 1 or (1 not in (grid.rows, grid.columns) and products.goes_directly(planned, grid.work))
+    if planned.accumulator.scale_exponent:
+        return False
+    return grid.products > 1 or (1 not in (grid.rows, grid.columns) and grid.work >= unit_ways.WORTH_LOOPS)
 
 
 def _addressed(whole: Settings) -> bool:
@@ -179,7 +161,7 @@ def _addressed(whole: Settings) -> bool:
     return whole.generator == "philox4x32" and whole.seed is not None
 
 
-def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> _Reader | None:
+def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Codes) -> generated.Reader | None:
     """What reads an operand; None if its codes have to be looked at before."""
     fmt = planned.formats[which]
     source = way.source(planned, which, np.empty(0, fmt.dtype))
@@ -187,19 +169,16 @@ def _reader(way: ways.Way, planned: Program, which: int, grid: Grid, panels: Cod
     if source is None or (source.reading == "number" and looks):
         return None
     outputs, steps = (grid.columns, (grid.columns, 1)) if which else (grid.rows, (1, grid.length))
-    lying = generated.Lying(0, *steps, 0, panels.shape[-2], outputs, grid.products, grid.length * outputs)
-    index = generated.NOWHERE if planned.index is None else planned.index
-    return _Reader(*source.loop(panels, lying, index), fmt)
+    lying = generated.Lying(
+        0, *steps, 0, planned.order.size or grid.length, outputs, grid.products, grid.length * outputs
+    )
+    return source.reader(panels, lying, planned.order)
 
 
-def _to_output(way: ways.Way, planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
-    """(what makes codes of the output of those of the carrier, or None if loops write the output's, whether it can be done here)."""
+def _to_output(planned: Program, whole: Settings, output: Format) -> tuple[Ready | None, bool]:
+    """(what makes codes of the output of those of partials, or None if these are the output's, whether it can be done here)."""
     if not planned.converts:
-        if output.spec == FLOAT32 or way.results:
-            return None, True
-        source = FLOAT64 if way.carrier is np.float64 else FLOAT32
-        ready = elementwise.prepared("convert", output, NEAREST, elementwise.FAST, False, 0.0, source)
-        return ready, ready is not None
+        return None, True
     if planned.partials.spec != FLOAT32 or planned.sites[dots().RESULT].width:
         return None, False
     nan = None if planned.accumulator.nan is None else planned.policy.name
@@ -226,12 +205,12 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
             del given[name]
             spans.append(ONE)
             continue
-        found = array("d", (0.0, 0.0))
-        if not reader.read(codes, given[name], found):
+        low, high, finite = reader.read(codes=generated.address(codes), panels=given[name])
+        if not finite:
             return None
-        greatest[which] = found[1]
+        greatest[which] = high
         if not plan.in_range:
-            spans.append(tiling.extent_of(found[0], found[1], True, reader.format))
+            spans.append(tiling.extent_of(low, high, True, plan.planned.formats[which]))
     span_of_c = None
     if addend and c is not None:
         start = decoded(c, plan.planned.partials, plan.planned.entry).reshape(count, rows, columns)
@@ -239,7 +218,7 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         addends: Codes = np.zeros(plan.shape, plan.way.carrier)
         addends[:, :rows, :columns] = start
         given["c"], greatest[2] = generated.address(addends), 2.0 ** min(span_of_c.high, 1023)
-    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.summed, spans, span_of_c):
+    if not plan.in_range and not tiling.fits_tiles(plan.way, plan.planned, spans, span_of_c):
         return None
     told: dict[str, Codes] = {}
     if plan.watched and isinstance(plan.way, ways.Generated):
@@ -280,13 +259,9 @@ def _run(plan: Plan, a: Codes | None, b: Codes, c: Codes | None, stream: int, ea
         return rounded, raised if each else seen
     rounded.setflags(write=False)
     codes = np.empty(rounded.size, plan.output.dtype)
-    more = np.empty(rounded.size, np.uint8) if plan.rounds else NO_CODES
+    more = np.empty(rounded.size, np.uint8)
     plan.to_output(rounded, rounded, rounded, codes, more, 0, False)
-    if plan.rounds and each:
-        raised = raised | more.reshape(raised.shape)
-    elif plan.rounds:
-        seen |= int(np.bitwise_or.reduce(more))
-    return codes, raised if each else seen
+    return codes, raised | more.reshape(raised.shape) if each else seen | int(np.bitwise_or.reduce(more))
 
 
 def _returned(found: tuple[Codes, Any], shape: Shape, each: bool) -> tuple[Any, Any]:

@@ -7,23 +7,19 @@ plain way; of a product in which few rows or columns are not finite, only these 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 
 import numpy as np
 
-from softfloat.engine import elementwise, parameters
+from softfloat.engine import generated
 from softfloat.engine.arguments import Codes
-from softfloat.engine.decoding import decoded, fits_single
-from softfloat.engine.parameters import FLOAT32, dots, spared, tiles
-from softfloat.engine.programs import Program, Site
-from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way, nan_flags_of
+from softfloat.engine.parameters import dots, spared
+from softfloat.engine.programs import Program
+from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Way
 from softfloat.formats import Format
-from softfloat.kernels import spec
-from softfloat.kernels.spec import CARRIER64, Overflow
 
-FEW = 1 << 10  # numbers that are laid out wherever memory is
 REGISTER_ROOM = 51
 """Bits of a product in units of a register."""
 
@@ -35,6 +31,8 @@ class Extent(NamedTuple):
     high: int
     finite: bool
     empty: bool  # nothing but zeros
+    greatest: float = math.inf
+    """The largest magnitude, if it was asked for."""
 
 
 def extent(values: Codes, fmt: Format) -> Extent:
@@ -48,24 +46,43 @@ def magnitudes(values: Codes) -> tuple[float, float, bool]:
     return found
 
 
-def extent_of(least: float, greatest: float, finite: bool, fmt: Format) -> Extent:
-    """The span of values of a format between these magnitudes."""
+def extent_of(least: float, greatest: float, finite: bool, fmt: Format, bits: int | None = None) -> Extent:
+    """The span of values of a format between these magnitudes; of numbers of the format times scales of so many `bits` of precision."""
     if not greatest:
-        return Extent(0, 0, bool(finite), True)
+        return Extent(0, 0, bool(finite), True, 0.0)
+    low = math.frexp(least)[1] - 1
+    low = max(low, fmt.emin) if bits is None else low - bits
+    return Extent(low - fmt.mantissa_bits, math.frexp(greatest)[1], bool(finite), False, greatest)
+
+
+def united(spans: Sequence[Extent]) -> Extent:
+    """What numbers span in all."""
+    some = [x for x in spans if not x.empty]
     return Extent(
-        max(math.frexp(least)[1] - 1, fmt.emin) - fmt.mantissa_bits, math.frexp(greatest)[1], bool(finite), False
-    )
+        min((x.low for x in some), default=0), max((x.high for x in some), default=0), all(x.finite for x in spans), not some
+    )  # fmt: skip
 
 
-def on_lines(shape: tuple[int, ...], carrier: type, make: Callable[..., Codes] = np.zeros) -> Codes:
-    """Zeros from a cache line's start on: vectors that cross lines are read at half the speed. A few are not worth the search."""
-    size, item = math.prod(shape), np.dtype(carrier).itemsize
-    if size < FEW:
-        return make(shape, carrier)
-    line = tiles().jit.CACHE_LINE
-    whole = make(size * item + line, np.uint8)
-    skipped = -whole.ctypes.data % line
-    return whole[skipped : skipped + size * item].view(carrier).reshape(shape)
+class Operand(NamedTuple):
+    """Codes of an operand, how they are read, and how those of all outputs lie; which product comes where, nowhere: as they are; how many products
+    there are with those that fill up whole turns; of how many bits scales are, and powers of two for alignment, if numbers have such beside them;
+    what reads all of them, if that is settled."""
+
+    format: Format
+    source: generated.Source
+    lying: generated.Lying
+    turns: int
+    order: Codes = generated.NOWHERE
+    bits: int | None = None
+    powers: generated.Source | None = None
+    reader: generated.Reader | None = None
+
+    def read(self, panels: Codes, lying: generated.Lying) -> Extent:
+        """Some numbers to panels, which end with zeros that fill up whole turns; what they span."""
+        if self.powers is not None:
+            self.powers.read(panels[:, 1:], lying)
+            panels = panels[:, :1]
+        return extent_of(*self.source.read(panels, lying, self.order, self.reader), self.format, self.bits)
 
 
 def _other_lows(way: Way, start: Extent | None) -> list[int]:
@@ -142,40 +159,3 @@ def widest(fmt: Format) -> Extent:
 def always_fits(way: Way, planned: Program) -> bool:
     """Whether all finite operands are of a kind that this way serves, without c."""
     return fits_tiles(way, planned, [widest(fmt) for fmt in planned.formats], None)
-
-
-def coded(way: Way, planned: Program, values: Codes, flags: Codes) -> tuple[Codes, Codes]:
-    """(codes in the partials format, flags)."""
-    if way.site.rule.overflow is Overflow.NAN:
-        flags[np.isinf(values)] |= nan_flags_of(way)
-    return codes_of(values, planned.partials, way.site), flags
-
-
-def put_right(way: Way, planned: Program, codes: Codes, flags: Codes, seen: int) -> None:
-    """NaN as the rule makes it, in codes that a loop has written, and its flags; `seen` are those raised so far."""
-    of_infinity = way.site.rule.overflow is Overflow.NAN
-    if not seen & (spec.OVERFLOW if of_infinity else spec.INVALID):
-        return
-    values = decoded(codes, planned.partials, carrier=np.float32)
-    if of_infinity:
-        flags[np.isinf(values)] |= nan_flags_of(way)
-    codes[...] = codes_of(values, planned.partials, way.site)
-
-
-def codes_of(values: Codes, partials: Format, site: Site) -> Codes:
-    """Codes of values that the format has; NaN as the rule makes it, but in float64, whose loops make none."""
-    if partials.spec == spec.FLOAT64:
-        return np.ascontiguousarray(values).view(partials.dtype)
-    source = FLOAT32 if fits_single(partials) else spec.FLOAT64
-    numbers = np.ascontiguousarray(values, np.float32 if source == FLOAT32 else np.float64)
-    codes: Codes = numbers.view(f"u{numbers.itemsize}")
-    beyond = ~np.isfinite(numbers)
-    if partials.spec != FLOAT32:
-        codes, _ = elementwise.run(
-            "convert", [codes], ["values"], source, partials, parameters.NEAREST, out=None, flags="any", random_bits=None, stream=0
-        )  # fmt: skip
-    if beyond.any():
-        target = spec.target(partials.spec, site.rule, CARRIER64)
-        nan = beyond if site.rule.overflow is Overflow.NAN else np.isnan(numbers)
-        codes = np.where(nan, np.asarray(target.nan, codes.dtype), codes)
-    return codes

@@ -6,7 +6,6 @@ What `described` knows goes by its loops; these are for sums of few outputs, and
 from __future__ import annotations
 
 import math
-import sys
 
 import numpy as np
 
@@ -47,11 +46,11 @@ def are_leaves(planned: Program, b: Codes) -> bool:
     return bool(one) and first == product.format and not flushes(planned)
 
 
-def leaves(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes | None] | None:
-    """Rounded products of operands of one shape, and their flags; no flags of those that are the first operand. None of two formats."""
+def leaves(planned: Program, a: Codes, b: Codes) -> tuple[Codes, Codes] | None:
+    """Rounded products of operands of one shape, or the first operand, and their flags. None of two formats."""
     product, (first, second) = planned.sites[dots().PRODUCT], planned.formats
     if are_leaves(planned, b):
-        return a, None
+        return a, np.zeros(a.shape, np.uint8)
     if first != second:
         return None
     return elementwise.settled("mul", [a, b], first.spec, product.format, product.rule)
@@ -66,16 +65,14 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
         return None
     shape = np.broadcast_shapes(a.shape, b.shape)
     total, seen = np.empty(shape[1:], planned.partials.dtype), np.empty(shape[1:], np.uint8)
-    last = a.strides[0] == a.itemsize and a.shape[1:] == shape[1:]  # numbers of an output side by side stay so
-    a, b = (np.moveaxis(np.broadcast_to(x, shape), 0, -1 if last else 0) for x in (a, b))
+    a, b = (np.broadcast_to(x, shape) for x in (a, b))
     step = max(1, PIECE // max(math.prod(shape) // max(shape[1], 1), 1))
     for start in range(0, shape[1], step):
         part = slice(start, start + step)
-        where = part if last else (slice(None), part)
-        made = leaves(planned, a[where], b[where])
+        made = leaves(planned, a[:, part], b[:, part])
         if made is None:
             return None
-        total[part], seen[part] = _summed(*made, running, -1 if last else 0)
+        total[part], seen[part] = _summed(*made, running)
         if c is not None:
             addend = np.ascontiguousarray(np.broadcast_to(c, shape[1:])[part])
             sums, raised = elementwise.add(total[part], addend, running.format, running.rule)
@@ -84,40 +81,12 @@ def run(planned: Program, a: Codes, b: Codes, c: Codes | None) -> tuple[Codes, C
     return total, seen
 
 
-def _halves(x: Codes) -> tuple[Codes, Codes]:
-    """Numbers in even places of the last axis, and in odd ones: of pairs that lie side by side, the halves of words."""
-    if not (x.flags.c_contiguous and x.itemsize < 8 and sys.byteorder == "little"):
-        return x[..., 0::2], x[..., 1::2]
-    words = x.view(np.dtype(f"u{2 * x.itemsize}"))
-    return words.astype(x.dtype), (words >> np.array(8 * x.itemsize, words.dtype)).astype(x.dtype)
-
-
-def _paired(x: Codes, axis: int, count: int) -> tuple[Codes, Codes]:
-    """The first `count` numbers of an axis, the first or the last, in even places and in odd ones."""
-    even = x[:count] if axis == 0 else x[..., :count]
-    return (even[0::2], even[1::2]) if axis == 0 and x.ndim > 1 else _halves(even)
-
-
-def _odd(x: Codes, axis: int) -> Codes:
-    """The last number of the axis."""
-    return x[-1:] if axis == 0 else x[..., -1:]
-
-
-def _summed(leaves: Codes, flags: Codes | None, site: Site, axis: int) -> tuple[Codes, Codes]:
-    """Sums in pairs over an axis, and all their flags; an odd one goes up as it is."""
-    while (count := leaves.shape[axis]) > 1:
+def _summed(sums: Codes, flags: Codes, site: Site) -> tuple[Codes, Codes]:
+    """Sums in pairs, and all their flags; an odd one goes up as it is."""
+    while (count := len(sums)) > 1:
         even = count // 2 * 2
-        pairs = _paired(leaves, axis, even)
-        sums, raised = elementwise.settled("add", pairs, site.format.spec, site.format, site.rule)
-        if flags is not None:
-            for seen in _paired(flags, axis, even):
-                raised |= seen
-        if count > even:
-            odd = np.zeros_like(_odd(raised, axis)) if flags is None else _odd(flags, axis)
-            sums = np.concatenate([sums, _odd(leaves, axis)], axis=axis)
-            raised = np.concatenate([raised, odd], axis=axis)
-        leaves, flags = sums, raised
-    total = leaves[0] if axis == 0 else leaves[..., 0]
-    if flags is None:
-        return total, np.zeros(total.shape, np.uint8)
-    return total, flags[0] if axis == 0 else flags[..., 0]
+        pairs, seen = ((x[0:even:2], x[1:even:2]) for x in (sums, flags))
+        joined, raised = elementwise.settled("add", pairs, site.format.spec, site.format, site.rule)
+        sums = np.concatenate([joined, sums[even:]])
+        flags = np.concatenate([raised | seen[0] | seen[1], flags[even:]])
+    return sums[0], flags[0]

@@ -16,9 +16,10 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Reduction
 from softfloat.accumulators.accumulator import ALL
 from softfloat.engine import elementwise, generated, parameters
+from softfloat.engine.arguments import Codes
 from softfloat.engine.generated import NORMAL, beyond, spans_of
 from softfloat.engine.parameters import FLOAT16, FLOAT32, available, dots, exact_units, sums, tiles, units
-from softfloat.engine.programs import SIDE_BY_SIDE, Program, Site, spares
+from softfloat.engine.programs import SIDE_BY_SIDE, Program, Site, is_known, spares
 from softfloat.engine.ways import (
     LAYOUT,
     LONGEST,
@@ -28,14 +29,15 @@ from softfloat.engine.ways import (
     Tally,
     Way,
     exact_products,
-    is_known,
     overflow_serves,
     tile_of,
-    written,
 )
+from softfloat.formats import NAMED, Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
+WORTH_LOOPS = 1 << 11
+"""Multiply-adds from which on loops that lay codes out, which take half a second to compile, are quicker than those that decode any."""
 LEAST_WORK = 1 << 16
 """Multiply-adds below which no loop is compiled for a unit of its own."""
 LEAST_IN_ALL = 1 << 22
@@ -60,8 +62,6 @@ class UnitWay(Way):
 
     unit: Any
     known: Any
-    joins: str = ""
-    """How sums of segments are added up in the loop; empty: there is one."""
 
     @cached_property
     def carrier(self) -> type:
@@ -73,10 +73,15 @@ class UnitWay(Way):
         """Arrays of an operand: terms that are aligned come with powers of two."""
         return 1 + (self.unit.kind == "aligned")
 
+    @property
+    def results(self) -> Format:
+        """Float64 of registers, whose sums are yet to be rounded."""
+        return NAMED["float64"] if self.unit.kind == "fixed" else self.last.format
+
     @cached_property
-    def results(self) -> type | None:
-        """None of registers, whose sums are yet to be rounded."""
-        return None if self.unit.kind == "fixed" else super().results
+    def written(self) -> Codes:
+        """Of others, codes are made of float32."""
+        return generated.written(self.results, self.last.rule, self.unit.kind == "fixed")
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and grids."""
@@ -86,9 +91,9 @@ class UnitWay(Way):
     def sum(self, layout: str, counting: bool) -> Any:
         """The description of the loop."""
         of_nan = counting and bool(getattr(self.unit, "stored", "")) and self.site.rule.overflow is Overflow.NAN
-        coded = written(self.site.format) if self.results else ""
         shape = tile_of(layout, self.carrier)
-        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, coded, self.joins)
+        how = self.joined and self.joined.how
+        return sums().UnitSum(self.unit, phased(self.unit), counting, of_nan, layout, *shape, how)
 
     @cached_property
     def lows(self) -> list[int]:
@@ -115,12 +120,6 @@ class UnitWay(Way):
         """Pairs do not overflow."""
         return replace(self, bounded=True) if self.unit.kind == "pairs" else self
 
-    @property
-    def of_codes(self) -> bool:
-        """Whether many products go together, from codes to codes: numbers, and maybe their powers of two, are all that loops take."""
-        aligned = self.unit.kind == "aligned" and self.unit.term == 1
-        return aligned or tries_quickly(self)
-
     def grids(
         self,
         planned: Program,
@@ -140,10 +139,6 @@ class UnitWay(Way):
             known |= {"spans_a": spans_of(panels.a, stretch), "spans_b": spans_of(panels.b, stretch)}
             known |= {"low_c": np.array([panels.low_c])}
             given["stretches"] = known["spans_a"].shape[1]
-        if panels.segments is not None:
-            size, *scales = panels.segments
-            known |= dict(zip(("scales_a", "scales_b"), scales, strict=False))
-            given |= {"segment": size, "tall": panels.a.shape[2] * panels.a.shape[4]}
         return generated.Job(self.sum("grid", tally is not None), known, given)
 
 
@@ -154,35 +149,20 @@ def choose(planned: Program) -> UnitWay | None:
     return _choose(planned, available())
 
 
-@lru_cache(maxsize=512)
-def joining(planned: Program, way: Way | None) -> UnitWay | None:
-    """The way of all segments of a grid, of one of which this is the way, which adds their sums up as well: in float32, to nearest."""
-    how, site = planned.accumulator, planned.sites.get(dots().LEVEL)
-    if not isinstance(way, UnitWay) or site is None or len(how.reduction) > 1 or not available()[0]:
-        return None
-    (level,), rule, group = how.reduction, site.rule, math.lcm(way.group, planned.block, len(how.order))
-    nearest = rule.rounding is Rounding.NEAREST_EVEN and rule.restated and not (rule.daz or rule.ftz)
-    joins = level.scaling or sums().PLAIN
-    if site.format.spec != FLOAT32 or not nearest or level.store or joins not in (sums().PLAIN, *sums().MULTIPLIED):
-        return None
-    if how.segment is None or how.segment % group or way.results is not np.float32 or draws(way.unit):
-        return None
-    return None if way.site.rule.overflow is Overflow.NAN else replace(way, joins=joins)
-
-
 _DONE: dict[Any, int] = {}
 """Multiply-adds that were asked of units so far."""
 
 
-def worth_grid(planned: Program, work: int, counting: bool = False) -> bool:
+def worth_grid(way: UnitWay, work: int, counting: bool = False) -> bool:
     """Whether a product of so many multiply-adds is worth the loop of its unit, once that is compiled: also a small one, where the unit had
     more to do before; loops that count are others."""
-    way = choose(planned)
-    if way is None or tries_quickly(way) or spares(way.unit, work):
-        return way is not None
+    if tries_quickly(way) or spares(way.unit, work):
+        return True
     if counting:
         return work >= LEAST_WORK
-    done = LEAST_IN_ALL if work >= LEAST_WORK else _DONE.get(way.unit, 0) + work
+    directly = way.unit.kind == "exact" or (way.unit.kind == "aligned" and way.unit.term == 1)
+    enough = work >= LEAST_WORK or (directly and work >= WORTH_LOOPS)
+    done = LEAST_IN_ALL if enough else _DONE.get(way.unit, 0) + work
     _DONE[way.unit] = min(done, LEAST_IN_ALL)
     return done >= LEAST_IN_ALL
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import lru_cache
 
@@ -40,27 +39,16 @@ def leads(values: Codes, fmt: Format, accumulator: Accumulator, scales: Codes | 
     return found
 
 
-def scaled_extent(values: Codes, fmt: Format, bits: int) -> tiling.Extent:
-    """The span of numbers of a format times scales of so many bits."""
-    return extent_with_scales(*tiling.magnitudes(np.ascontiguousarray(values)), fmt, bits)
-
-
-def extent_with_scales(least: float, greatest: float, finite: bool, fmt: Format, bits: int) -> tiling.Extent:
-    """The same between these magnitudes."""
-    low = math.frexp(least)[1] - fmt.p - bits if greatest else 0
-    return tiling.Extent(low, math.frexp(greatest)[1] if greatest else 0, bool(finite), not greatest)
-
-
 def in_line(planned: Program, begins: bool) -> Way | None:
     """The way of a unit's outputs in a line, if there is one; where a sum `begins` with c, that may have any bits."""
     way = choose(planned)
     return way and careful(way, planned, begins)
 
 
-def of_grids(planned: Program, begins: bool, directly: bool) -> UnitWay | None:
-    """The way of a unit's grids from codes to codes, likewise; `directly`: if it is one that many products go by."""
-    way, scaled = choose(planned), planned.accumulator.scale_exponent
-    if way is None or (directly and (not way.of_codes or scaled or planned.length % way.group)):
+def of_grids(planned: Program, begins: bool) -> UnitWay | None:
+    """The way of a unit's grids from codes to codes, likewise."""
+    way = choose(planned)
+    if way is None:
         return None
     quicker = None if begins or planned.length % way.group else unit_ways.in_single(way, planned)
     if quicker is not None and tiling.always_fits(quicker, planned):
@@ -104,19 +92,16 @@ def leaving(
     random: Random,
     tally: Tally | None = None,
 ) -> tuple[Codes, Codes]:
-    """(codes in the partials format, flags) of what loops have made and counted.
-
-    A register's sums are rounded here, stochastically by the random numbers of the outputs at `place`.
-    """
+    """(codes in the partials format, flags) of a register's sums, which loops have made and counted, rounded; stochastically by the random numbers
+    of the outputs at `place`."""
     register, site = planned.accumulator.fixed, way.site
-    if register is None:
-        return tiling.coded(way, planned, values, flags)
+    assert register is not None
     factor = 2.0**register.last
     if tally is not None:
         np.multiply(tally.extremes, tally.extremes.dtype.type(factor), out=tally.extremes)
     if flags_of_c is not None:
         flags |= flags_of_c
-    values = np.ascontiguousarray(values * factor)
+    values = np.ascontiguousarray(values.view(np.float64) * factor)
     if site.width:
         magics, shape = dots().grids(register.last, register.last + register.bits), values.shape
         codes, raised = entire.drawn(planned, values.reshape(1, -1, shape[-1]), magics, shape, place, random)

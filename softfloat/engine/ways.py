@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import dataclasses
 import math
-from collections.abc import Collection
 from dataclasses import dataclass, replace
-from functools import cache, cached_property, lru_cache, partial
-from typing import TYPE_CHECKING, Any, NamedTuple
+from functools import cached_property, lru_cache, partial
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -29,13 +27,10 @@ from softfloat.engine.parameters import (
     tiles,
     wide_elements,
 )
+from softfloat.engine.programs import Program, Site, is_known
 from softfloat.formats import Format
 from softfloat.kernels import spec
 from softfloat.kernels.spec import CARRIER64, InfiniteInput, Overflow, Rounding
-
-if TYPE_CHECKING:
-    from softfloat.engine.programs import Program, Site
-
 
 WIDE_HIGHEST = 60
 """No product, nor what a sum begins with, reaches this power of two where the format itself has larger numbers than 2^23 quanta allow."""
@@ -72,9 +67,8 @@ class Panels(NamedTuple):
     """The largest magnitudes of a, b and c."""
     low_c: float = math.inf
     """The lowest bit that a sum may have before its first product, infinite without any."""
-    segments: tuple[Any, ...] | None = None
-    """Products of a segment, and scales as float32 codes, (segments, rows) and (segments, columns) of whole tiles, if sums are multiplied by any;
-    None where sums have no segments."""
+    scales: tuple[Codes, ...] = ()
+    """As float32 codes, (segments, rows) and (segments, columns) of whole tiles, if sums of segments are multiplied by any."""
 
     @property
     def tiles(self) -> int:
@@ -85,8 +79,11 @@ class Panels(NamedTuple):
         """What a loop is told of places; counts go to the `tally`, if there is one."""
         found = {
             "a": self.a, "b": self.b, "c": self.c, "values": self.values, "flags": self.flags,
-            "numbers": numbers_of(way, planned),
+            "numbers": numbers_of(way, planned), "written": way.written,
         }  # fmt: skip
+        if way.joined is not None:
+            found |= {"ends": way.joined.ends, "joining": way.joined.numbers}
+            found |= dict(zip(("scales_a", "scales_b"), self.scales, strict=False))
         return found if tally is None else found | tally._asdict()
 
     def sizes(self, way: Way) -> dict[str, int]:
@@ -96,8 +93,9 @@ class Panels(NamedTuple):
         return {
             "tiles": panels * across, "panels": panels, "turns": turns, "wide": across * width, "rows": self.rows, "columns": self.columns,
             "a_size": panels * turns * height, "b_size": across * turns * width, "c_size": size if len(self.c) > 1 else 0, "size": size,
-            "product_stride": self.rows * self.columns, "nan_flags": nan_flags_of(way), "has_c": int(self.begins),
-        }  # fmt: skip
+            "product_stride": self.rows * self.columns, "has_c": int(self.begins),
+            "parts": 0 if way.joined is None else way.joined.ends.size - 1, "tall": panels * height,
+        } | way.flags  # fmt: skip
 
 
 class Tally(NamedTuple):
@@ -142,20 +140,22 @@ class Random(NamedTuple):
         return np.uint64(self.key), np.uint64(self.stream)
 
 
-RESULTS = {"half": np.uint16, "bfloat16": np.uint16, "number": np.float32}
+class Joined(NamedTuple):
+    """Segments or chains whose sums a loop adds up: how it describes that, the stage, what steps know of it, 0 and products before which each ends,
+    and the program of all, which has products in the order that loops take."""
 
-
-def written(fmt: Format) -> str:
-    """As what loops write a format's codes, if they do."""
-    writing = {FLOAT16: "half", BFLOAT16: "bfloat16", FLOAT32: "number"}.get(fmt.spec, "")
-    return "" if writing == "half" and not available()[1] else writing
+    how: Any
+    site: Site
+    numbers: Codes
+    ends: Codes
+    planned: Program
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Way:
     """A faster loop: what its operands must fulfil beyond being finite, and how it is called.
 
-    `site` is the stage that rounds last. No bit of an operand may lie below 2^lowest, no product reach 2^highest;
+    `site` is the stage that rounds last, unless sums are `joined`. No bit of an operand may lie below 2^lowest, no product reach 2^highest;
     `bounded`: no sum may reach 2^most.
     """
 
@@ -165,6 +165,12 @@ class Way:
     highest: int = 126
     bounded: bool = False
     most: int = 127
+    joined: Joined | None = None
+
+    @property
+    def last(self) -> Site:
+        """The stage that results come from."""
+        return self.site if self.joined is None else self.joined.site
 
     @property
     def carrier(self) -> type:
@@ -201,9 +207,20 @@ class Way:
         }  # fmt: skip
 
     @property
-    def results(self) -> type | None:
-        """The type of grids' results that are codes, of 16 bits or float32's; None if loops make values of the carrier."""
-        return RESULTS.get(written(self.site.format))
+    def results(self) -> Format:
+        """The format whose codes loops make of sums."""
+        return self.last.format
+
+    @cached_property
+    def written(self) -> Codes:
+        """What makes them."""
+        return generated.written(self.results, self.last.rule, self.carrier is np.float64)
+
+    @cached_property
+    def flags(self) -> dict[str, int]:
+        """Those of outputs that are NaN, and infinite."""
+        nan = nan_flags_of(self)
+        return {"nan_flags": nan, "infinity_flags": nan if self.last.rule.overflow is Overflow.NAN else 0}
 
     def numbers(self, planned: Program) -> Any:
         """What the steps know of formats and rules."""
@@ -311,21 +328,21 @@ class Generated(Way):
         known = narrow_numbers(self.site)
         return known._replace(beyond_positive=math.inf, beyond_negative=-math.inf) if self._leaves_overflows else known
 
-    def sum(self, layout: str, counting: bool, reading: str = "", order: str = "") -> Any:
-        """The description of the loop; in another order, if one is named. Results are codes, if loops make them, but for sums with errors in a
-        line, which these are yet to be added to."""
+    def sum(self, layout: str, counting: bool, order: str = "") -> Any:
+        """The description of the loop; in another order, if one is named."""
         stage = self.stage
         if counting and not stage.native:
             stage = stage._replace(of_nan=self.site.rule.overflow is Overflow.NAN)
-        coded = written(self.site.format) if self.results and (layout == "grid" or not self.compensates) else ""
         exact = stage.family == "float32_of_narrow" and self.operation == "mul_add"  # products: one instruction does
         order = order or ("fma" if exact else self.operation)
-        return descriptions().Sum(order, stage, counting, layout, *tile_of(layout, self.carrier), reading, coded)
+        shape = tile_of(layout, self.carrier)
+        return descriptions().Sum(order, stage, counting, layout, *shape, self.joined and self.joined.how)
 
     def watched(self, planned: Program, panels: Panels) -> tuple[dict[str, Codes], dict[str, int]]:
         """What loops are told of operands: the least numbers of their turns, if they ask, and whether they may split sums."""
-        limit, (a, b, c) = self._limit(planned.length), panels.greatest
-        roomy = bool(limit) and planned.length * a * b + c < limit and b < quick().SPLIT_MOST
+        length = planned.length if self.joined is None else int(np.diff(self.joined.ends).max())
+        limit, (a, b, c) = self._limit(length), panels.greatest
+        roomy = bool(limit) and length * a * b + c < limit and b < quick().SPLIT_MOST
         given = {"roomy": int(roomy)}
         if not arithmetics().is_lifted(self._order, self.stage):
             return {}, given
@@ -340,17 +357,16 @@ class Generated(Way):
         return max(top - length * fmt.smallest_subnormal, 0.0)
 
     def grids(
-        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, chains: int = 1, length: int = 0,
-        *, quickly: bool = True,
+        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, *, quickly: bool = True
     ) -> generated.Job:  # fmt: skip
-        """The loop of grids for these operands, or of several chains of one, which have so many products in all; `planned` is the program of the
-        first."""
+        """The loop of grids for these operands."""
         what = self.sum("grid", tally is not None)
         known, given = self.watched(planned, panels) if quickly else ({}, {})
         known |= panels.arrays(self, planned, tally)
-        given |= panels.sizes(self) | {"length": length or planned.length, "chains": chains}
+        given |= panels.sizes(self) | {"length": planned.length, "chains": 1}
         if what.stage.draws:
             begun = planned.begun.get(dots().RUNNING, 0)  # and as many products rounded
+            chains = planned.accumulator.chains
             known |= self.rounding
             given |= self.address(place, random)
             given |= generated.turns(begun, chains if chains > 1 else planned.apart, chains)
@@ -365,11 +381,6 @@ class Double(Generated):
     def carrier(self) -> type:
         """What loops compute in."""
         return np.float64
-
-    @property
-    def results(self) -> type | None:
-        """Values, which are codes of float64."""
-        return np.float64 if self.site.format.spec == spec.FLOAT64 else None
 
     def numbers(self, planned: Program) -> Any:
         """Those of bits, of units in the last place, and what random bits after the first 16 may add."""
@@ -391,7 +402,7 @@ class Double(Generated):
 
 def nan_flags_of(way: Way) -> int:
     """The flags of outputs that are NaN."""
-    invalid = way.site.rule.overflow is Overflow.NAN or bool(way.site.format.infinities)
+    invalid = way.last.rule.overflow is Overflow.NAN or bool(way.last.format.infinities)
     return int(spec.OVERFLOW | spec.INEXACT | (spec.INVALID if invalid else 0))
 
 
@@ -449,30 +460,6 @@ OF_RULES = frozenset(
 nobody names must be as it is by default: then a sum that a new field describes goes the plain way, and no condition has to be added for that."""
 
 
-@cache
-def defaults(kind: Any) -> dict[str, Any]:
-    """Field -> what it is by default, of a named tuple or a dataclass; None of a field without one."""
-    if issubclass(kind, tuple):
-        return dict.fromkeys(kind._fields) | kind._field_defaults
-    found = {}
-    for field in dataclasses.fields(kind):
-        made = field.default_factory
-        found[field.name] = None if field.default is dataclasses.MISSING else field.default
-        if made is not dataclasses.MISSING:
-            found[field.name] = made()
-    return found
-
-
-def is_known(of: Any, known: Collection[str]) -> bool:
-    """Whether all fields of a description that are not among these are as they are by default."""
-    kind: Any = type(of)
-    for name, usual in defaults(kind).items():
-        found = getattr(of, name)
-        if name not in known and (isinstance(found, np.ndarray) or found != usual):
-            return False
-    return True
-
-
 def choose(planned: Program) -> Generated | None:
     """The way that serves a program, if its operands allow."""
     if not elementwise.quick() or not planned.length:
@@ -520,16 +507,21 @@ def exact_products(planned: Program) -> bool:
 
 def one_by_one(planned: Program, bounded: bool = False) -> Generated | None:
     """For products that meet the sum one after the other: fused, or rounded as the sum is. `bounded`: overflows are not its affair."""
-    floor = dots()
-    site = planned.sites[floor.RUNNING]
-    rule, draws = site.rule, site.rule.rounding.draws
-    family, wide = family_of_sums(site.format.spec)
-    if not family or not rule.restated or not (bounded or overflow_serves(site, planned.policy)):
-        return None
-    fused, nearest = planned.kind == floor.FUSED, rule.rounding is Rounding.NEAREST_EVEN
+    floor, site = dots(), planned.sites[dots().RUNNING]
+    fused = planned.kind == floor.FUSED
     if not fused and planned.sites[floor.PRODUCT] != site:
         return None
-    exact = exact_products(planned)
+    return by_stage(site, planned.policy, fused, exact_products(planned), bounded)
+
+
+def by_stage(
+    site: Site, policy: spec.NanPolicy, fused: bool = True, exact: bool = True, bounded: bool = False
+) -> Generated | None:
+    """The same of a stage, and products of which float32 has `exact` ones."""
+    rule, draws, nearest = site.rule, site.rule.rounding.draws, site.rule.rounding is Rounding.NEAREST_EVEN
+    family, wide = family_of_sums(site.format.spec)
+    if not family or not rule.restated or not (bounded or overflow_serves(site, policy)):
+        return None
     if (draws or not exact or family == "float32") and not available()[0]:
         return None
     make = partial(Generated, site=site, operation="fma" if fused else "mul_add")

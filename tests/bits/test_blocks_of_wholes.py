@@ -19,7 +19,7 @@ import softfloat
 from softfloat import Environment, Position, accumulators, bits, engine, reference
 from softfloat.accumulators import Accumulator, chunked, exact, fma, mul_add, pairwise, tensor_core
 from softfloat.accumulators.accumulator import Reduction, Stage
-from softfloat.engine import as_environment, elementwise, segments
+from softfloat.engine import as_environment, elementwise
 from softfloat.formats import check_format
 from softfloat.reference import dots
 from softfloat.reference.outputs import philox, random_bits_of
@@ -555,10 +555,8 @@ def test_segments_of_convolutions(kernel: int) -> None:
     assert raised | seen == flags
 
 
-@pytest.mark.parametrize("some", [4, segments.SPAN])
-def test_sums_of_numbers_cut_into_segments(some: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    """With what additions did, of all outputs at once and some at a time."""
-    monkeypatch.setattr(segments, "SPAN", some)
+def test_sums_of_numbers_cut_into_segments() -> None:
+    """With what additions did."""
     how = chunked(64, fma("float16"), "float32")
     (x,) = operands(1, (500, 6), "float16")
     x = np.where(np.isfinite(bits.decode(x, "float16")), x, 0).astype(np.uint16)

@@ -27,7 +27,7 @@ from softfloat.accumulators import (
 )
 from softfloat.bits import BlockCodes
 from softfloat.bits.blocks import sums as scaled_sums
-from softfloat.engine import available, block_units, elementwise, products, scaled_segments, segments, small, unit_ways
+from softfloat.engine import available, block_units, elementwise, joined, scaled_segments, segments, small, unit_ways
 
 E2M1, E4M3, E5M2, E2M3, E8M0, F16, BF16, F32 = (
     ROSTER[name]
@@ -88,6 +88,7 @@ def by_unit(call: Any, monkeypatch: pytest.MonkeyPatch, permuted: bool = False) 
     """The same, of a loop that is written for the accumulator: operands laid out from their codes, unless they are `permuted`, and spread out."""
     with monkeypatch.context() as patch:
         patch.setattr(unit_ways, "LEAST_WORK", 0)
+        patch.setattr(unit_ways, "WORTH_LOOPS", 0)
         served, quick, _ = both(call, monkeypatch, block_units, "run")
         patch.setattr(block_units, "run", lambda *_: None)
         also_served, spread_out, plain = both(call, monkeypatch, block_units, "spread")
@@ -424,7 +425,7 @@ def test_scaled_segments_of_a_tensor_core(scale: Any, order: str, monkeypatch: p
         runs: list[Any] = []
         run = segments.run
         patch.setattr(segments, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
-        patch.setattr(products, "_in_one", lambda *_: None)
+        patch.setattr(joined, "in_one", lambda *_: None)
         apart = bits.matmul_blocks(a, b, how)
         assert [x is not None for x in runs] == [True]
     served, quick, plain = both(lambda: bits.matmul_blocks(a, b, how), monkeypatch, scaled_segments, "scaling_of")
@@ -440,6 +441,18 @@ UNITS = {
     "exact": chunked(16, exact("float32").replace(block=4), "float32"),
     "amp": chunked(64, amp("float"), "float32"),
 }
+
+
+def in_one_and_apart(call: Any, monkeypatch: pytest.MonkeyPatch) -> tuple[bool, Any, Any]:
+    """(whether segments were added up in the loop that sums them, what the call gave, what it gives of segments one by one)."""
+    runs: list[Any] = []
+    run = segments.run
+    with monkeypatch.context() as patch:
+        patch.setattr(segments, "run", lambda *arguments: runs.append(run(*arguments)) or runs[-1])
+        quick = call()
+        one = not runs
+        patch.setattr(joined, "in_one", lambda *_: None)
+        return one, quick, call()
 
 
 SPREADS = {"near": 1.0, "any": 1.0, "small": 2.0**-65, "tiny": 2.0**-64, "subnormal": 2.0**-130, "large": 2.0**63}
@@ -487,7 +500,7 @@ def test_segments_of_units_in_one_loop(
 
         with monkeypatch.context() as patch:
             patch.setattr(small, "product", lambda *_: None)
-            one, quick, apart = both(call, monkeypatch, products, "_in_one")
+            one, quick, apart = in_one_and_apart(call, monkeypatch)
         same(quick, call())
         served.append((kind, one))
         same(quick, apart)
@@ -507,7 +520,7 @@ def test_segments_of_units_that_overflow_together(monkeypatch: pytest.MonkeyPatc
     b[:, 3:] = BF16.one_code  # columns that are far from it
     short = bits.matmul(a, b, BF16, how)
     monkeypatch.setattr(small, "product", lambda *_: None)
-    one, quick, apart = both(lambda: bits.matmul(a, b, BF16, how), monkeypatch, products, "_in_one")
+    one, quick, apart = in_one_and_apart(lambda: bits.matmul(a, b, BF16, how), monkeypatch)
     assert not one
     same(quick, short)
     same(quick, apart)

@@ -549,13 +549,13 @@ def test_law_of_exact_blocks() -> None:
 @pytest.mark.parametrize("side", [-1, 1])
 def test_a_tile_settles_what_the_carrier_hides(side: int, step: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """1 + 2^-42 units in the last place and a little more or less, and random bits next to what that takes."""
-    from softfloat.kernels.sums import whole
+    from softfloat.kernels import accumulate
 
     fmt, level = softfloat.float16, 2**10
     rule = Rule(rounding=softfloat.Rounding.STOCHASTIC)
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
     random = 2**52 - level + step
-    monkeypatch.setattr(whole, "dot_low", lambda *address: random % 2**36)
+    monkeypatch.setattr(accumulate, "dot_low", lambda *address: random % 2**36)
     noise = random >> 36
     x, y = 2.0**-20, 2.0**-32 * (1 + side * 2.0**-11)
     found, flags = summed_again(1.0, x * y, noise, numbers)

@@ -82,11 +82,11 @@ def test_lines_in_pieces(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("side", [-1, 0, 1])
 def test_a_tree_settles_what_the_carrier_hides(share: int, side: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """1 and just what the random number takes to round up, or a little less or more."""
-    from softfloat.kernels.sums import whole
+    from softfloat.kernels import accumulate
 
     fmt = Format.from_name("bfloat16")
     numbers = engine.numbers(fmt.spec, fmt.spec, Rule(rounding=Rounding.STOCHASTIC), CARRIER64)
-    monkeypatch.setattr(whole, "dot_low", lambda *address: share % 2**36)
+    monkeypatch.setattr(accumulate, "dot_low", lambda *address: share % 2**36)
     y = (2**52 - share) * 2.0**-52 * fmt.eps * (1 + side * fmt.eps)
     found, flags = faster.summed_again(1.0, y, share >> 36, numbers)
     assert (found, flags) == (1 + fmt.eps * (side >= 0), 1)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from faster import both, same
 
-from softfloat import Accumulator, Environment, Format, Position, bits
+from softfloat import Accumulator, Environment, Format, Position, bits, float16
 from softfloat.accumulators import (
     FixedPoint,
     Reduction,
@@ -21,8 +21,11 @@ from softfloat.accumulators import (
     fma,
     mul_add,
     pairwise,
+    tensor_core,
 )
-from softfloat.engine import available, elementwise, lines, plain, segments, stacks, unit_ways
+from softfloat.engine import available, elementwise, joined, lines, plain, segments, small, unit_ways
+from softfloat.engine.programs import program
+from softfloat.environments import Overflow, Settings
 
 WIDE, NARROW, BELOW = Stage("float32"), Stage("float16"), Stage("float16", rounding="toward_positive")
 HOW = {
@@ -180,15 +183,10 @@ def test_chains_take_the_random_numbers_of_their_products(
     monkeypatch: pytest.MonkeyPatch, joins: list[int], chains: int, multiplied: str, shares: bool
 ) -> None:
     """As many as some blocks of random numbers hold, fewer, and more; of formats without a negative zero as well."""
-    random, where, together, run_chains = np.random.default_rng(chains), Position(5), [], stacks.run_chains
-
-    def watched(*arguments: Any) -> Any:
-        found = run_chains(*arguments)
-        together.append(found is not None)
-        return found
-
-    monkeypatch.setattr(stacks, "run_chains", watched)
-    monkeypatch.setattr(stacks, "MOST_CHAINS", stacks.MOST_CHAINS if shares else 0)
+    random, where = np.random.default_rng(chains), Position(5)
+    monkeypatch.setattr(small, "product", lambda *_: None)
+    if not shares:
+        monkeypatch.setattr(joined, "in_one", lambda *_: None)
     for make, length in ((fma, 64), (mul_add, 97), (fma, 200)):
         how = make("float16").replace(chains=chains)
         a, b = (bits.encode(random.standard_normal(shape), multiplied)[0] for shape in ((21, length), (length, 33)))
@@ -196,7 +194,7 @@ def test_chains_take_the_random_numbers_of_their_products(
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, **d)))
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.matmul(a, b, multiplied, h, position=where, **d)))
         same(both(monkeypatch, lambda a=a, b=b, h=how, d=draw: bits.vecdot(a[:20], b[:, :20].T, multiplied, h, **d)))
-    assert (len(joins) == 9 and together == [shares] * 6) or not all(available())
+    assert len(joins) == (3 if shares else 9) or not all(available())
 
 
 def test_chains_that_end_early_keep_negative_zeros(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -219,12 +217,16 @@ def test_chains_of_which_some_hang_on_more_random_bits(
     a, b = (bits.encode(random.standard_normal(shape), "float16")[0] for shape in ((200, 60), (60, 256)))
     same(both(monkeypatch, lambda: bits.matmul(a, b, "float16", how, **draw)))
     same(tuple(x[:2] for x in both(monkeypatch, lambda: bits.matmul(a, b, "float16", how, count=True, **draw))))
+    few = random.uniform(1, 2, (300, 16)) * 2.0 ** np.where(np.arange(16), -7, 12)  # next to nothing beside the first
+    few, many = bits.encode(few, "float16")[0], np.full((16, 512), 0x3C00, np.uint16)
+    how_many = how.replace(chains=16)  # of one product each: all roundings but theirs are those of the total
+    same(both(monkeypatch, lambda: bits.matmul(few, many, "float16", how_many, **draw)))
     x, y = (bits.encode(random.standard_normal((50000, 60)), "float16")[0] for _ in range(2))
     same(both(monkeypatch, lambda: bits.vecdot(x, y, "float16", how, **draw)))
-    assert len(joins) == 3 or not all(available())
+    assert len(joins) == 2 or not all(available())  # but the first, which is joined in its loop
 
 
-def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch, joins: list[int]) -> None:
+def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch) -> None:
     """What is next to nothing becomes -0 in each of them: 0x8000, INEXACT and UNDERFLOW."""
     a, b = np.full((21, 40), 0x0001, np.uint16), np.full((40, 21), 0x8001, np.uint16)
     how = fma("float16").replace(chains=3)
@@ -232,7 +234,6 @@ def test_chains_keep_a_negative_zero(monkeypatch: pytest.MonkeyPatch, joins: lis
     same(found)
     assert set(found[0][0].reshape(-1).tolist()) == {0x8000}
     assert set(found[0][1].reshape(-1).tolist()) == {3}
-    assert joins or not all(available())
 
 
 FLUSHING: list[dict[str, Any]] = [
@@ -320,13 +321,13 @@ COUNTED: list[dict[str, Any]] = [
 
 
 def same_counts(monkeypatch: pytest.MonkeyPatch, call: Callable[[], Any]) -> None:
-    """Of the faster way, its parts put together by NumPy and by a compiled loop, and of the plain loop."""
+    """Of the faster way, its parts put together in their loop if it does that, and apart, and of the plain loop."""
     quick, plain = both(monkeypatch, call)
     monkeypatch.setattr(elementwise, "FAST", True)
     with monkeypatch.context() as patch:
-        patch.setattr(segments, "SPAN", 4)
-        compiled = call()
-    for found in (quick, compiled):
+        patch.setattr(joined, "in_one", lambda *_: None)
+        apart = call()
+    for found in (quick, apart):
         same((found[:2], plain[:2]))
         assert found[2].additions == plain[2].additions
         for name in ("overflowed", "inexact", "swamped", "smallest", "largest"):
@@ -377,11 +378,135 @@ def test_many_short_segments_are_few_calls(monkeypatch: pytest.MonkeyPatch) -> N
     assert len(calls) == 1
 
 
-def test_segments_of_a_grid_are_one_call(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Their operands are laid out together; the last segment is a shorter one."""
-    calls = []
-    kept = stacks.run
-    monkeypatch.setattr(stacks, "run", lambda *arguments: calls.append(1) or kept(*arguments))
-    a, b = operands(163, 24, False)
-    same(both(monkeypatch, lambda: bits.matmul(a, b.T, "float16", chunked(16, "float16", "float16"))))
-    assert len(calls) == 2
+@pytest.fixture
+def apart(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """Lists the sums whose parts the faster way adds up outside their loop."""
+    found, kept = [], segments.run
+
+    def run(*given: Any) -> Any:
+        done = kept(*given)
+        if done is not None:
+            found.append(1)
+        return done
+
+    monkeypatch.setattr(segments, "run", run)
+    return found
+
+
+ONE_LOOP = {
+    "fma": fma("float16"),
+    "products rounded": mul_add("float16"),
+    "pairs": pairwise("float16"),
+    "pairs of exact products": pairwise("float32"),
+    "bfloat16": fma("bfloat16"),
+    "float32": fma("float32"),
+    "tf32": mul_add("tfloat32"),
+}
+"""In each order, of each family."""
+LEVELS: dict[str, tuple[Callable[[Accumulator], Stage], dict[str, Any]]] = {
+    "float32": (lambda how: Stage("float32"), {}),
+    "the same": (lambda how: how.running, {"rounding": "toward_negative"}),
+    "float32 up": (lambda how: Stage("float32", rounding="toward_positive"), {}),
+    "to odd": (lambda how: Stage("float32", rounding="to_odd"), {"rounding": "nearest_away"}),
+    "the same, flushed": (lambda how: how.running, {"daz": True, "ftz": True}),
+    "the same, saturating": (lambda how: how.running, {"overflow": "saturate", "rounding": "toward_zero"}),
+    "flushed below": (lambda how: Stage("float32", daz=False), {"daz": True}),
+}
+FEW, LAST, UNEVEN = {"segment": 7}, {"segment": 64}, {"segments": (1, 30, 2, 40)}
+"""Products of segments; all of them are not as long, and some no multiple of anything."""
+
+
+@pytest.mark.parametrize("cut", [FEW, LAST, UNEVEN], ids=str)
+@pytest.mark.parametrize("level", LEVELS.values(), ids=LEVELS)
+@pytest.mark.parametrize("inner", ONE_LOOP.values(), ids=ONE_LOOP)
+def test_segments_of_a_grid_are_one_call_of_one_loop(
+    monkeypatch: pytest.MonkeyPatch, apart: list[int], inner: Accumulator, level: Any, cut: dict[str, Any]
+) -> None:
+    """Ordinary numbers, those next to half's smallest, and those whose sums overflow, both ways; with counts, and without."""
+    stage, rule = level[0](inner), level[1]
+    how = inner.replace(reduction=(Reduction(stage),), **cut)
+    monkeypatch.setattr(small, "product", lambda *_: None)
+    random = np.random.default_rng(7)
+    for scale in (1.0, 2.0**-10, 2.0**7):
+        a, b = (bits.encode(random.standard_normal(shape) * scale, "float16")[0] for shape in ((19, 73), (73, 35)))
+        c = bits.encode(random.standard_normal((19, 35)) * min(scale, 1.0), how.partials)[0]
+        for start in (None, c):
+            same(both(monkeypatch, lambda a=a, b=b, c=start: bits.matmul(a, b, "float16", how, c, **rule)))
+            assert not apart or not all(available())
+        same_counts(monkeypatch, lambda a=a, b=b, c=c: bits.matmul(a, b, "float16", how, c, count=True, **rule))
+        apart.clear()
+
+
+@pytest.mark.parametrize("make", [fma, mul_add])
+@pytest.mark.parametrize("rule", [{}, {"rounding": "toward_negative"}, {"daz": True}], ids=str)
+def test_chains_of_a_grid_are_one_call_of_one_loop(
+    monkeypatch: pytest.MonkeyPatch, apart: list[int], make: Callable[[str], Accumulator], rule: dict[str, Any]
+) -> None:
+    """More chains than products, and sums that cancel, whose zeros have the sign of the direction; c comes last."""
+    monkeypatch.setattr(small, "product", lambda *_: None)
+    random = np.random.default_rng(8)
+    for chains, length, scale in ((2, 6, 1.0), (3, 50, 2.0**-9), (9, 4, 1.0), (16, 64, 8.0)):
+        how = make("float16").replace(chains=chains)
+        a, b = (
+            bits.encode(random.standard_normal(shape) * scale, "float16")[0] for shape in ((9, length), (length, 20))
+        )
+        a[:, 1::2] = a[:, ::2][:, : length // 2] ^ 0x8000 if chains == 2 else a[:, 1::2]
+        b[1::2] = b[::2][: length // 2] if chains == 2 else b[1::2]
+        c = bits.encode(random.standard_normal((9, 20)) * scale, "float16")[0]
+        for start in (None, c):
+            same(both(monkeypatch, lambda a=a, b=b, c=start, h=how: bits.matmul(a, b, "float16", h, c, **rule)))
+            assert not apart or not all(available())
+        same_counts(monkeypatch, lambda a=a, b=b, c=c, h=how: bits.matmul(a, b, "float16", h, c, count=True, **rule))
+        apart.clear()
+
+
+def test_a_later_chain_alone_may_raise_flags(monkeypatch: pytest.MonkeyPatch) -> None:
+    """1 and then 2^-26, which is rounded to 0 or to 2^-24: 1 with INEXACT and UNDERFLOW, or the same after an addition that rounds as well."""
+    a, b = np.array([[0x3C00, 0x0800]] * 20, np.uint16), np.array([[0x3C00] * 20, [0x0800] * 20], np.uint16)
+    how = fma("float16").replace(chains=2)
+    for rule in ({"rounding": "stochastic", "seed": 1}, {"rounding": "toward_negative"}):
+        found = both(monkeypatch, lambda r=rule: bits.matmul(a, b, "float16", how, **r))
+        same(found)
+        assert set(found[0][1].reshape(-1).tolist()) == {3}
+
+
+def test_totals_that_overflow_where_the_largest_number_stays(monkeypatch: pytest.MonkeyPatch) -> None:
+    """2^124 * 1.5 twelve times, toward zero: 0x7F7FFFFF, though no segment is rounded that way."""
+    how = fma("float32").replace(segment=1, reduction=(Reduction(Stage("float32", rounding="toward_zero")),))
+    a, b = np.full((20, 12), 0x5DC0, np.uint16), np.full((12, 20), 0x5F80, np.uint16)  # 1.5 * 2^60, 2^64
+    found = both(monkeypatch, lambda: bits.matmul(a, b, "bfloat16", how))
+    same(found)
+    assert set(found[0][0].reshape(-1).tolist()) == {0x7F7FFFFF}
+
+
+def test_segments_that_overflow_though_no_product_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """12 800 sixty-four times is infinite in half: 0x7F800000."""
+    a, b = np.full((40, 128), 0x5800, np.uint16), np.full((128, 64), 0x5640, np.uint16)
+    found = both(monkeypatch, lambda: bits.matmul(a, b, "float16", chunked(64, mul_add("float16"), "float32")))
+    same(found)
+    assert set(found[0][0].reshape(-1).tolist()) == {0x7F800000}
+
+
+def test_what_is_joined_apart() -> None:
+    """Stages that do not hold the sums of segments, levels above levels, stores, and overflows that are NaN, or differ."""
+    half, usual = fma("float16"), Settings()
+    for how, rule, served in (
+        (chunked(8, "float16", "float32"), usual, True),
+        (chunked(8, "float32", "float16"), usual, False),
+        (HOW["two levels"], usual, False),
+        (HOW["a stored level"], usual, False),
+        (chunked(8, half, "float32"), usual.replace(overflow=Overflow.NAN), False),
+        (half.replace(segment=8, reduction=(Reduction(Stage("float32", overflow="saturate")),)), usual, False),
+    ):
+        planned = program(how, float16, float16, how.partials, rule, 64)
+        assert (joined.in_one(planned, rule, False) is not None) == (served and all(available()))
+
+
+def test_scales_that_are_not_there_are_not_asked_for() -> None:
+    """An accumulator that would multiply sums of segments by scales, of operands without any: 64 products of 1 are 64.0."""
+    for inner, fmt in ((fma("float32"), "float16"), (tensor_core("H100", input="float8_e4m3fn"), "float8_e4m3fn")):
+        how = chunked(32, inner, "float32", scaling="scales_fused")
+        ones = np.full((64, 64), Format.from_name(fmt).one_code, Format.from_name(fmt).dtype)
+        assert {x.tobytes() for x in bits.matmul(ones, ones, fmt, how)[0].reshape(-1)} == {
+            np.uint32(0x42800000).tobytes()
+        }

@@ -33,6 +33,7 @@ from softfloat.accumulators import (
     arm_fdot,
     arm_fmmla,
     arm_fp8dot,
+    chunked,
     compensated,
     exact,
     fixed_point,
@@ -243,6 +244,26 @@ def test_extremes_of_registers_in_segments(monkeypatch: pytest.MonkeyPatch) -> N
     assert np.any(largest.astype(np.float32) != largest)
 
 
+STACKS = {
+    "register": fixed_point(48, -24),
+    "segments of halves": chunked(8, HALF, SINGLE),
+    "segments of a unit": chunked(16, exact(SINGLE).replace(block=4), SINGLE),
+    "pairs": amp(SINGLE),
+}
+
+
+@pytest.mark.parametrize("rounding", ["nearest_even", "stochastic"])
+@pytest.mark.parametrize("how", STACKS.values(), ids=STACKS)
+def test_many_products(how: Accumulator, rounding: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of units that have no loop for codes alone, and of segments: random numbers are those of each one's outputs."""
+    rng, fmt, options = np.random.default_rng(34), Format.from_name(HALF), {"rounding": rounding, "seed": 5}
+    a, b = drawn(rng, fmt, (40, 9, 50), 1.0), drawn(rng, fmt, (40, 50, 7), 1.0)
+    c = drawn(rng, how.partials, (40, 9, 7), 1.0)
+    monkeypatch.setattr(stacks, "ROOM", 1)  # bytes of products done at a time
+    both_ways(monkeypatch, a, b, fmt, how, **options)
+    both_ways(monkeypatch, a, b, fmt, how, c, **options)
+
+
 @faster.SERVED
 def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.MonkeyPatch) -> None:
     """Or a larger one was: the loop is compiled then. The bits are the same."""
@@ -261,6 +282,7 @@ def test_small_products_go_by_the_loop_once_they_were_many(monkeypatch: pytest.M
     monkeypatch.setattr(unit_ways, "_DONE", {})
     monkeypatch.setattr(programs, "_MADE", set())
     monkeypatch.setattr(unit_ways, "LEAST_IN_ALL", 3 * 32**3 + 1)
+    monkeypatch.setattr(unit_ways, "WORTH_LOOPS", unit_ways.LEAST_WORK)
     monkeypatch.setattr(programs, "plain_loop", lambda: SimpleNamespace(is_there=lambda products: True))
     results = [bits.matmul_blocks(a, b, how) for _ in range(4)]
     assert not found[0]
