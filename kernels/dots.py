@@ -392,11 +392,9 @@ def contraction():
             n = done
             while n < stores.size:
                 if skips and place and not abs(running[0]) < np.inf:  # which is infinite or NaN, and stays so
-                    place -= n
-                    words[ROUNDINGS + RUNNING] -= n
-                    n = ahead(n, call)
-                    place += n
-                    words[ROUNDINGS + RUNNING] += n
+                    skipped = ahead(n, call) - n
+                    n, place = n + skipped, place + skipped
+                    words[ROUNDINGS + RUNNING] += skipped
                     if n == stores.size:
                         break
                 chain, first, last, term = place % chains, n * block, (n + 1) * block, 0.0

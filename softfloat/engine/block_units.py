@@ -63,7 +63,7 @@ def _read(
     scale_steps: tuple[int, int], bits: int,
 ) -> tiling.Operand | None:  # fmt: skip
     """An operand that lies so, and what reads it, but for codes and scales."""
-    source, turns = way.source(planned, which, np.empty(0, kind)), -(-planned.length // way.group) * way.group
+    source, turns = way.source(planned, which, np.empty(0, kind)), way.turns(planned)
     if source is None:
         return None
     known = _of_scales(scale, way.of_zeros(planned), way.carrier)
@@ -141,8 +141,6 @@ def spread(
         k_step, n_step = (step // lies.itemsize for step in lies.strides)
         lying = generated.Lying(0, k_step, n_step, 0, *lies.shape)
         first, second = (generated.Source("number", x, NO_TABLE, 0.0, 0.0) for x in (values, powers))
-        operands.append(
-            tiling.Operand(fmt, first, lying, -(-len(lies) // way.group) * way.group, bits=bits, powers=second)
-        )
+        operands.append(tiling.Operand(fmt, first, lying, way.turns(planned), bits=bits, powers=second))
     start = None if c is None else c[np.newaxis]
     return _of_first(stacks.in_pieces(way, planned, (operands[0], operands[1]), start, place, random))

@@ -62,9 +62,8 @@ def ordered(operation: str, codes: Codes, fmt: Format, settings: Settings) -> bo
 def _ordered(operation: str, codes: Codes, fmt: Format, rule: Rule) -> bool:
     number, policy = EXTREMA[operation][1], rule.policy
     own = (policy.number_signalling and rule.ftz) if number else policy.second_operand
-    one_zero = (
-        fmt.smallest_subnormal_code <= 1
-    )  # of either sign, but where codes below the normal numbers are zeros as well
+    # elsewhere codes below the normal numbers are zeros as well
+    one_zero = fmt.smallest_subnormal_code <= 1
     return one_zero and not (rule.daz or own or has_nan(codes, fmt))
 
 

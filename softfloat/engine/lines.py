@@ -69,8 +69,7 @@ def operand_of(codes: Codes, planned: Program, which: int, way: Way) -> Operand 
         codes = np.ascontiguousarray(codes.T).T
         k_step, n_step = _steps(codes)
     lying = generated.Lying(0, k_step, n_step, 0, planned.order.size or length, outputs)
-    turns = -(-planned.length // way.group) * way.group
-    return Operand(planned.formats[which], source._replace(codes=codes), lying, turns, planned.order)
+    return Operand(planned.formats[which], source._replace(codes=codes), lying, way.turns(planned), planned.order)
 
 
 def _steps(codes: Codes) -> tuple[int, int]:

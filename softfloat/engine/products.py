@@ -492,16 +492,6 @@ def _by_codes(
     return None
 
 
-def worthwhile(
-    planned: Program, call: Call, begins: bool, work: int, counting: bool = False, scaled: bool = False
-) -> ways.Way | None:
-    """The same, if so many multiply-adds are worth it."""
-    way = way_of(planned, call.whole, begins, scaled)
-    if way is None or (counting and way.joined and (planned.draws or isinstance(way, unit_ways.UnitWay))):
-        return None
-    return way if not isinstance(way, unit_ways.UnitWay) or unit_ways.worth_grid(way, work, counting) else None
-
-
 def way_of(planned: Program, whole: Settings, begins: bool = False, scaled: bool = False) -> ways.Way | None:
     """The faster loop of grids from codes to codes, if there is one; `begins`: sums begin with c; `scaled`: segments have scales."""
     way = ways.choose(planned)
@@ -510,6 +500,16 @@ def way_of(planned: Program, whole: Settings, begins: bool = False, scaled: bool
     if way is not None or planned.wide:
         return way
     return joined.in_one(planned, whole, scaled) or units.of_grids(planned, begins)
+
+
+def worthwhile(
+    planned: Program, call: Call, begins: bool, work: int, counting: bool = False, scaled: bool = False
+) -> ways.Way | None:
+    """The same, if so many multiply-adds are worth it."""
+    way = way_of(planned, call.whole, begins, scaled)
+    if way is None or (counting and way.joined and (planned.draws or isinstance(way, unit_ways.UnitWay))):
+        return None
+    return way if not isinstance(way, unit_ways.UnitWay) or unit_ways.worth_grid(way, work, counting) else None
 
 
 def _into(results: Results | None, planned: Program, shape: tuple[int, ...]) -> tuple[Codes, Codes] | None:

@@ -98,8 +98,9 @@ class Program:
     def order(self) -> Codes:
         """Which product comes where, -1 is +0; of size 0 where they follow each other, with nothing but more at the end."""
         index = self.index
-        in_order = index is None or np.array_equal(index[: self.products], np.arange(self.products))
-        return np.empty(0, np.int64) if in_order or index is None else index
+        if index is None or np.array_equal(index[: self.products], np.arange(self.products)):
+            return np.empty(0, np.int64)
+        return index
 
     @property
     def kind(self) -> int:

@@ -96,7 +96,7 @@ def _plan(
         return None
     if not _is_settled(way, planned, grid):
         return None
-    carrier, length = np.dtype(way.carrier), -(-planned.length // way.group) * way.group
+    carrier, length = np.dtype(way.carrier), way.turns(planned)
     of_a, of_b, outputs = stacks.shapes_of(way, grid.rows, length, grid.columns)
     padded = grid.products * math.prod(outputs) * length
     if padded > (MOST if 4 * grid.work >= padded else FEW):

@@ -38,8 +38,7 @@ def operands_of(planned: Program, a: Codes, b: Codes, way: Way) -> tuple[Operand
         apart, k_step, n_step = (step // lies.itemsize for step in lies.strides)
         products, length, outputs = lies.shape
         lying = generated.Lying(0, k_step, n_step, 0, planned.order.size or length, outputs, products, apart)
-        turns = -(-planned.length // way.group) * way.group
-        found.append(Operand(planned.formats[which], source, lying, turns, planned.order))
+        found.append(Operand(planned.formats[which], source, lying, way.turns(planned), planned.order))
     return found[0], found[1]
 
 

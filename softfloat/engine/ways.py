@@ -206,6 +206,10 @@ class Way:
             "key": random.key, "stream": random.stream,
         }  # fmt: skip
 
+    def turns(self, planned: Program) -> int:
+        """Products of a sum, with those that fill up whole turns."""
+        return -(-planned.length // self.group) * self.group
+
     @property
     def results(self) -> Format:
         """The format whose codes loops make of sums."""
