@@ -49,7 +49,7 @@ def packed(numbers, carrier):
 
 
 VALUE, INEXACT, UNDERFLOW, OVERFLOW, LEFT_OPEN, SMALLEST = range(6)
-LARGEST_SO_FAR, TIE, NEAR_ZERO = LEFT_OPEN, LEFT_OPEN, SMALLEST
+LARGEST_SO_FAR, TIE, NEAR_ZERO, INVALID = LEFT_OPEN, LEFT_OPEN, SMALLEST, SMALLEST
 SLOTS = 6
 OVERFLOWED, ROUNDED, SWAMPED, LEAST, GREATEST = range(SLOTS, SLOTS + 5)
 COUNTING_SLOTS = SLOTS + 5
@@ -59,8 +59,8 @@ COUNTED_SLOTS = COUNTING_SLOTS + 1
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
-and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). Of those
-after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
+and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). INVALID: of
+operands that may be infinite or NaN, that an operation was invalid. Of those after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
 though they should; and two are the least and the greatest running sum. UNSETTLED: a store needs more random bits than 16.
 COUNTS: some of these numbers of few additions, in one word."""
 IN_COUNTS = ROUNDED, SWAMPED, INEXACT
@@ -213,6 +213,8 @@ class Stage(NamedTuple):
     """Where additions are counted: infinities stand for NaN, which is no least and no greatest sum."""
     wide: bool = False
     """Products have more bits than the carrier."""
+    specials: bool = False
+    """Operands, and what sums begin with, may be infinite or NaN: then overflows are `noted`."""
 
     @property
     def nearest(self):
@@ -253,7 +255,7 @@ class Stage(NamedTuple):
     def slots(self):
         """What its steps note beside INEXACT."""
         tiny = self.draws or self.family in ("half", "narrow")
-        return (UNDERFLOW,) * tiny + (OVERFLOW,) * self.noted + (LEFT_OPEN,) * self.draws
+        return (UNDERFLOW,) * tiny + (OVERFLOW,) * self.noted + (LEFT_OPEN,) * self.draws + (INVALID,) * self.specials
 
 
 def without_subnormals(tile, x, stage):

@@ -33,7 +33,7 @@ class InOrder(Maker):
         super().__init__(what)
         self.piece, self.slots, stage = self.order.subtree, (*self.carried, *self.noted), self.stage
         together = self.order.together if stage.draws else what.rows >> (stage.double and not has_feature("avx512f"))
-        self.together = min(together >> what.counts, what.rows) or 1  # registers
+        self.together = min(together >> max(what.counts, stage.specials), what.rows) or 1  # registers
         exact = self.order.compensates and not stage.draws
         self.lift = arithmetics.lift(stage, self.order, self.silent) if exact or what.layout == "grid" else 1.0
         self.careful_lift = self.lift if exact else 1.0

@@ -12,6 +12,7 @@ from ..steps import (
     COUNTS,
     GREATEST,
     INEXACT,
+    INVALID,
     LEAST,
     LEFT_OPEN,
     LOWEST_BIT,
@@ -61,6 +62,9 @@ def flags_of(state, nan_flags):
     flags = state[INEXACT].bits().nonzero().choose(1, none)
     if UNDERFLOW in state:
         flags = flags | state[UNDERFLOW].bits().nonzero().choose(3, none)
+    if INVALID in state:
+        invalid, over = (state[slot].bits().nonzero() for slot in (INVALID, OVERFLOW))
+        return flags | over.choose(5, none) | invalid.choose(16, none)
     over = value.magnitude() >= np.inf
     if OVERFLOW in state:
         over = over | state[OVERFLOW].bits().nonzero()
@@ -177,9 +181,11 @@ class Maker:
     """All code of a sum, in an LLVM module: the function `loop` takes FIELDS."""
 
     planes_of_operands = 1
+    specials = False
+    """Whether operands may be infinite or NaN."""
 
     def __init__(self, what):
-        self.sum, self.stage = what, what.stage
+        self.sum, self.stage, self.specials = what, what.stage, what.stage.specials
         self.item, self.word = (DOUBLE, LONG) if what.stage.double else (SINGLE, WORD)
         self.order = ORDERS[what.order](what.stage.draws)
         self.observer = Counts(what.stage.of_nan) if what.counts else Flags()
@@ -250,7 +256,7 @@ class Maker:
         with code.loop(count) as k:
             own = {slot: code.load(state, self.place(slot)) for slot in slots}
             turn = Lone(code, self, *self.ahead(code, places, at, piece, k, apart), call, self.masks(mask))
-            self.row(turn, piece, arithmetics.Whole, self.observer, own)
+            self.row(turn, piece, arithmetics.whole(self.stage), self.observer, own)
             for slot in slots:
                 code.store(own[slot], state, self.place(slot))
         code.builder.ret_void()
@@ -436,7 +442,8 @@ class Driver:
             code.splat(call[name] if maker.word == LONG else call[name].cut(WORD))
             for name in ("nan_flags", "infinity_flags")
         )
-        flagged = [slot for slot in (VALUE, INEXACT, UNDERFLOW, OVERFLOW) if slot in maker.carried + maker.noted]
+        told = (VALUE, INEXACT, UNDERFLOW, OVERFLOW) + (INVALID,) * maker.specials
+        flagged = [slot for slot in told if slot in maker.carried + maker.noted]
         with code.loop(maker.sum.rows) as row:
             where = outputs + row * call["wide"]
             own = {slot: code.load(state, maker.place(slot, row)) for slot in flagged}
@@ -444,7 +451,7 @@ class Driver:
             flags = value.magnitude().equals(np.inf).choose(flags | of_infinity, flags)
             self.writer.put(value if value.bits().element == maker.written else value.single(), self.results, where)
             for slot in maker.carried[1:]:  # beside the sum, what may overflow alone
-                if slot == ERRORS:
+                if slot == ERRORS and not maker.specials:
                     fine = code.load(state, maker.place(slot, row)).magnitude() < np.inf
                     flags = fine.choose(flags, flags | 5)
             self.seen.set(self.seen.get() | flags)

@@ -31,6 +31,9 @@ class Nobody:
     def addition(self, state, added):
         """An addition."""
 
+    def sum(self, state, after, shown=None):
+        """A sum, of lanes where it is `shown`; None: of all."""
+
 
 class Flags(Nobody):
     """Whether anything was inexact; the other flags come with roundings."""
@@ -70,11 +73,14 @@ class Counts(Nobody):
         if alive is not None:
             happened = {slot: lanes & alive for slot, lanes in happened.items()}
         count(state, happened)
-        after = added.after
-        less, more = after < state[LEAST], after > state[GREATEST]
-        shown = after.magnitude() < np.inf if self._of_nan else alive
+        shown = added.after.magnitude() < np.inf if self._of_nan else alive
         if self._of_nan and alive is not None:
             shown = shown & alive
+        self.sum(state, added.after, shown)
+
+    def sum(self, state, after, shown=None):
+        """A sum, which may be the least or the greatest."""
+        less, more = after < state[LEAST], after > state[GREATEST]
         if shown is not None:
             less, more = shown & less, shown & more
         state[LEAST] = less.choose(after, state[LEAST])

@@ -10,7 +10,8 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
 
-MOST = 1 / 8  # of the outputs, where these are done whole
+MOST = 1 / 8
+"""Of rows, and of columns, that are done by themselves."""
 
 
 class Entered(NamedTuple):
@@ -20,6 +21,32 @@ class Entered(NamedTuple):
     b: Codes
     c: Codes
     codes_of_c: Codes
+
+
+class Specials(NamedTuple):
+    """Infinities and NaNs of an operand: of which product and which output each is, and what."""
+
+    products: Codes
+    outputs: Codes
+    values: Codes
+
+    def put(self, panels: Codes) -> None:
+        """To panels (planes, panels, k, size) of numbers, which have zeros in their places."""
+        size = panels.shape[-1]
+        panels[0, self.outputs // size, self.products, self.outputs % size] = self.values
+
+
+def without_specials(planned: Program, codes: Codes, values: Codes, axis: int) -> tuple[Codes, Specials]:
+    """(codes of an operand, whose products lie along an axis, with zeros for infinities and NaNs; these, as loops take products)."""
+    special = ~np.isfinite(values)
+    places = np.nonzero(special)
+    products, order = places[axis], planned.order
+    if order.size:
+        turns = np.zeros(planned.products, np.int64)
+        turns[order[order >= 0]] = np.flatnonzero(order >= 0)
+        products = turns[products]
+    cut = np.where(special, codes.dtype.type(0), codes) if products.size else codes
+    return cut, Specials(products, places[1 - axis], values[places])
 
 
 class Void(NamedTuple):
@@ -118,7 +145,7 @@ def _is_quiet(planned: Program) -> bool:
 def _has_exact_blocks(planned: Program) -> bool:
     """Whether exact sums of blocks are added one after another."""
     how = planned.accumulator
-    apart = how.tree or how.reduction or how.chains > 1
+    apart = how.tree or how.store or how.reduction or how.chains > 1
     return planned.kind == dots().EXACT and planned.is_plain and planned.index is None and not apart
 
 
@@ -129,20 +156,20 @@ def may_begin_anywhere(planned: Program) -> bool:
     return planned.kind in kinds and planned.is_plain and planned.index is None and not apart
 
 
-def of(planned: Program, a: Codes, b: Codes, c: Codes) -> tuple[Codes, Void] | None:
-    """(from which product on each output's sum has numbers that the faster loops do not take, or past its last block; where rows and columns have
-    them); from the first one on, if sums may begin anywhere. None if there are none, or if too many outputs are to be done whole."""
-    k, anywhere = len(b), may_begin_anywhere(planned)
-    if not k:
+def few(planned: Program, entered: Entered) -> list[tuple[Codes, Codes]] | None:
+    """Parts of a grid, rows and columns of each, that hold all infinities and NaNs, if these are few; where roundings draw, of neighbours."""
+    special = [~np.isfinite(x) for x in entered[:3]]
+    rows, columns = special[0].any(axis=1), special[1].any(axis=0)
+    if special[2].size:
+        rows = rows | special[2].any(axis=1)
+    shares = rows.mean(), columns.mean()
+    if not 0 < max(shares) <= MOST:
         return None
 
-    def begins(x: Codes) -> Codes:
-        finite = np.isfinite(x)
-        return np.where(finite.all(axis=0), k, finite.argmin(axis=0) if anywhere else 0)
+    def numbers(some: Codes) -> list[Codes]:
+        found = np.flatnonzero(some)
+        return np.split(found, np.flatnonzero(np.diff(found) > 1) + 1) if planned.draws else [found]
 
-    void = Void(begins(a.T), begins(b), k)
-    found = np.minimum.outer(void.row_begins, void.column_begins)
-    if c.size:
-        found[~np.isfinite(c)] = 0
-    share = (found < k).mean()
-    return (np.where(found == k, planned.stores.size, found), void) if 0 < share <= (1 if anywhere else MOST) else None
+    others = np.arange(rows.size) if planned.draws else np.flatnonzero(~rows)
+    parts = [(some, np.arange(columns.size)) for some in numbers(rows)]
+    return [x for x in (*parts, *((others, some) for some in numbers(columns))) if x[0].size and x[1].size]

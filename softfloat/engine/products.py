@@ -311,6 +311,14 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         signals = signals | np.where(signalling, np.uint8(spec.INVALID), np.uint8(0))
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
+    entered = Entered(a, b, values, entry)
+    if a_grid and in_order and _apart(problem, planned, call, results, entered):
+        return
+    done = _quick(problem, planned, values, call, results, entered) if a_grid else None
+    if done is not None:
+        _finish(done, problem, planned, call, results)
+        results.flags[...] |= np.asarray(signals, np.uint8)
+        return
     results.flags[...] = signals
     if problem.scales is not None and not (counting or problem.paired or cumulative or planned.accumulator.reduction):
         begins = values if problem.c is not None else None
@@ -322,14 +330,6 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         problem, planned, call, results, (a, b, values), signals
     ):
         return
-    special = apart.of(planned, a, b, values) if a_grid and not counting else None
-    if special is not None:
-        begins, where = special
-        x, y = where.without(problem.a, problem.b)
-        done = _quick(replace(problem, a=x, b=y), planned, np.where(np.isfinite(values), values, 0.0), call)
-        if done is not None:
-            _rest(problem, planned, call, results, Entered(a, b, values, entry), begins, done, signals)
-            return
     work = problem.a.size * problem.b.shape[1]
     narrow = problem.b.shape[1] < NARROW < results.codes.size
     # of sums with errors, lines do again what overflows alone, and draw
@@ -341,27 +341,31 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
     plain.run(problem, planned, Entered(a, b, values, entry), random, results)
 
 
-def _rest(
-    problem: Problem, planned: Program, call: Call, results: Results, entered: Entered, begins: Codes, done: Done, signals: Any
-) -> None:  # fmt: skip
-    """Outputs whose sums `done` hold but from where on each `begins`; what others raised, `signals`, is yet to be told."""
-    undone, shape = begins < planned.stores.size, results.codes.shape
-    first, last = zip(*(np.flatnonzero(undone.any(axis))[[0, -1]].tolist() for axis in (1, 0)), strict=True)
-    at = tuple(slice(*ends) for ends in zip(first, (x + 1 for x in last), strict=True))
-    values, entry = (x[at] if x.size else x for x in (entered.c, entered.codes_of_c))
-    begins, undone, raised = begins[at], undone[at], done[1][at].copy()
-    sums = np.where(begins, done[0][at], entry if entry.size else 0).astype(np.uint32)
-    _finish(done, problem, planned, call, results)
-    some = results._replace(codes=results.codes[at], flags=results.flags[at])
-    some.flags[undone] = (np.where(begins, raised, 0) | np.broadcast_to(signals, shape)[at])[undone]
-    start = None if problem.c is None else problem.c[at]
-    if apart.may_begin_anywhere(planned):
-        start, values, entry = sums, decoded(sums, planned.partials, planned.entry), sums
-    index = problem.index + first[0] * problem.row_stride + first[1] * problem.column_stride
-    part = replace(problem, a=problem.a[at[0]], b=problem.b[:, at[1]], c=start, index=index)
-    plain.run(
-        part, planned, Entered(entered.a[at[0]], entered.b[:, at[1]], values, entry), random_of(call), some, begins
-    )
+def _apart(problem: Problem, planned: Program, call: Call, results: Results, entered: Entered) -> bool:
+    """Whether the few rows and columns with infinities or NaNs were done by themselves, and all others as if these were not there."""
+    parts = apart.few(planned, entered)
+    if parts is None or problem.a.size * problem.b.shape[1] < unit_ways.LEAST_WORK:
+        return False
+    a, b, c = problem.a.copy(), problem.b.copy(), None if problem.c is None else problem.c.copy()
+    for rows, columns in parts:
+        if c is not None:
+            c[np.ix_(rows, columns)] = 0
+        if columns.size == b.shape[1]:
+            a[rows] = 0
+        else:
+            b[:, columns] = 0
+    _grid(replace(problem, a=a, b=b, c=c), planned, call, results)
+    for rows, columns in parts:
+        at = np.ix_(rows, columns)
+        index = problem.index + int(rows[0]) * problem.row_stride + int(columns[0]) * problem.column_stride
+        start = None if problem.c is None else problem.c[at]
+        part = replace(problem, a=problem.a[rows], b=problem.b[:, columns], c=start, index=index)
+        room = Results(*(np.empty((*x.shape[:-2], rows.size, columns.size), x.dtype) if x.size else x for x in results))
+        _grid(part, planned, call, room)
+        for place, found in zip(results, room, strict=True):
+            if place.size:
+                place[(..., *at)] = found
+    return True
 
 
 def _void(
@@ -426,27 +430,33 @@ def _place_of(problem: Problem) -> ways.Place:
     return ways.Place(problem.index, problem.row_stride, problem.column_stride)
 
 
-def _quick(problem: Problem, planned: Program, c: Codes, call: Call, results: Results | None = None) -> Done | None:
-    """By the faster loops, if they serve this program and these operands; c has values. They fill the counts of `results`, if there are some."""
+def _quick(
+    problem: Problem, planned: Program, c: Codes, call: Call, results: Results | None = None, entered: Entered | None = None
+) -> Done | None:  # fmt: skip
+    """By the faster loops, if they serve this program and these operands; c has values. They fill the counts of `results`, if there are some. Operands
+    may be infinite or NaN if what `entered` is told."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
-        return _by_parts(problem, planned, call, tally)
-    if entire.serves(planned) and tally is None:
+        return _by_parts(problem, planned, call, tally, entered)
+    if entered is None and entire.serves(planned) and tally is None:
         operands = zip((problem.a, problem.b), planned.formats, planned.reading, strict=True)
         a, b = (decoded(*operand) for operand in operands)
         return entire.run(planned, a, b, start, np.matmul, _place_of(problem), random_of(call))
-    return _by_codes(planned, problem, start, call, tally, results)
+    return _by_codes(planned, problem, start, call, tally, results, entered=entered)
 
 
-def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally | None = None) -> Done | None:
+def _by_parts(
+    problem: Problem, planned: Program, call: Call, tally: ways.Tally | None = None, entered: Entered | None = None
+) -> Done | None:
     """Segments or chains of one grid, and their sums: by a loop for both, if there is one and all is ordinary, else by loops for each."""
     shape = problem.a.shape[0], problem.b.shape[1]
     place, random = _place_of(problem), random_of(call)
 
     def run_part(part: Program, cut: segments.Cuts, of_part: ways.Tally | None) -> Done | None:
         codes = replace(problem, a=problem.a[:, cut.only], b=problem.b[cut.only], c=None)
-        done = _by_codes(part, codes, None, call, of_part)
+        values = entered and Entered(entered.a[:, cut.only], entered.b[cut.only], entered.c[:0], entered.codes_of_c[:0])
+        done = _by_codes(part, codes, None, call, of_part, entered=values)
         if done is None or (scaling is not None and arguments.has_nan(done[0], part.partials)):
             return None  # payloads of NaNs go another way there
         return done[0][np.newaxis], done[1][np.newaxis]
@@ -458,7 +468,7 @@ def _by_parts(problem: Problem, planned: Program, call: Call, tally: ways.Tally 
     if math.prod(shape) < SIDE_BY_SIDE or (problem.scales is not None and scaling is None):
         return None
     start = None if problem.c is None else decoded(problem.c, planned.partials, planned.entry)
-    if (done := _by_codes(planned, problem, start, call, tally, scaling=scaling)) is not None:
+    if (done := _by_codes(planned, problem, start, call, tally, scaling=scaling, entered=entered)) is not None:
         return done
     operands = zip((problem.a, problem.b), planned.formats, strict=True)
     if scaling is not None and not (scaling.finite and all(arguments.all_finite(*x) for x in operands)):
@@ -473,22 +483,31 @@ def _pairs_all(planned: Program) -> bool:
 
 def _by_codes(
     planned: Program, problem: Problem, start: Codes | None, call: Call, tally: ways.Tally | None = None, results: Results | None = None,
-    scaling: scaled_segments.Scaling | None = None,
+    scaling: scaled_segments.Scaling | None = None, entered: Entered | None = None,
 ) -> Done | None:  # fmt: skip
-    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one; in pairs level by level, if no loop does that.
-    Codes and flags go to `results`, if there are such for what loops make."""
+    """One grid, from codes to codes, by the faster loops, which fill the `tally`, if there is one. Codes and flags go to `results`, if there are such
+    for what loops make. Of what is `entered` by loops that take infinities and NaNs; in pairs level by level, if no loop does that."""
     a, b = problem.a, problem.b
     work, done = a.size * b.shape[1], None
     way = worthwhile(planned, call, start is not None, work, tally is not None, scaling is not None)
+    specials = None
+    if entered is not None:
+        way = None if way is None or work < unit_ways.LEAST_WORK else way.open
+        laid = planned if way is None or way.joined is None else way.joined.planned
+        a, of_a = apart.without_specials(laid, a, entered.a, 1)
+        b, of_b = apart.without_specials(laid, b, entered.b, 0)
+        specials, others = (of_a, of_b), (of_a.values, of_b.values, entered.c[~np.isfinite(entered.c)])
+        if not any(x.size for x in others) or (way and not way.has_infinities and any(np.isinf(x).any() for x in others)):
+            way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]
         into, place, random = _into(results, planned, (1, len(a), b.shape[1])), _place_of(problem), random_of(call)
         scales = () if scaling is None else scaling.panels(*ways.tile_of("grid", way.carrier))
-        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, into, tally, scales)
+        done = stacks.run(way, planned, a[np.newaxis], b[np.newaxis], c, place, random, into, tally, scales, specials)
     if done is not None:
         return done.codes[0], done.flags[0]
-    if tally is None and _pairs_all(planned) and trees.serves(planned):
-        return trees.run(planned, a.T[:, :, None], b[:, None], problem.c)
+    if entered is not None and tally is None and _pairs_all(planned) and trees.serves(planned):
+        return trees.run(planned, problem.a.T[:, :, None], problem.b[:, None], problem.c)
     return None
 
 

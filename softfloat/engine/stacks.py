@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine import generated, pools, threads, tiling, units
+from softfloat.engine.apart import Specials
 from softfloat.engine.arguments import Codes
 from softfloat.engine.lines import Span
 from softfloat.engine.parameters import tiles
@@ -69,12 +70,13 @@ def in_pieces(
     into: tuple[Codes, Codes] | None = None,
     tally: Tally | None = None,
     scales: tuple[Codes, ...] = (),
+    specials: tuple[Specials, Specials] | None = None,
 ) -> Done | None:
     """What is done of these products, or None if all go beyond what the way can do.
 
     c has values, (products, rows, columns). The first product's outputs lie at `place`, and those of the others follow. Codes and flags
     go `into` these arrays, of the last shape, if there are any. A `tally` is filled, of one product. `scales` are those of segments, as
-    `Panels` has them.
+    `Panels` has them. `specials` are infinities and NaNs of one product's operands, for whose places there are zeros; its c may have others.
     """
     first, second = operands
     (products, rows), columns, length = (first.lying.grids, first.lying.outputs), second.lying.outputs, first.turns
@@ -122,7 +124,8 @@ def in_pieces(
         """Some products, in these arrays; whether the way does for them."""
         span, begins = None, None if c is None else c[part]
         if begins is not None:
-            span = tiling.extent(begins, planned.partials)
+            numbers = begins if specials is None else np.where(np.isfinite(begins), begins, 0.0)
+            span = tiling.extent(numbers, planned.partials)
             if not span.finite:
                 return False
         factor, begins, flags_of_c = units.entering(way, planned, begins)
@@ -147,6 +150,8 @@ def in_pieces(
             arrays[0][:, 0] *= factor
         if way.alike and first.bits is None:
             arrays[0][:, 1] = arrays[1][:, 1] = 1.0
+        for some, x in zip(specials or (), arrays, strict=False):
+            some.put(x[0])
         if straight:
             arrays += [codes[part], flags[part]]
         greatest = found[0].greatest * 2.0**up, found[1].greatest * 2.0**-up, 0.0 if span is None else 2.0**span.high
@@ -207,6 +212,7 @@ def run(
     into: tuple[Codes, Codes] | None = None,
     tally: Tally | None = None,
     scales: tuple[Codes, ...] = (),
+    specials: tuple[Specials, Specials] | None = None,
 ) -> Done | None:
     """As `in_pieces`, of codes: a is (products, rows, k), b (products, k, columns)."""
     if way.joined is not None:
@@ -218,4 +224,4 @@ def run(
     operands = operands_of(planned, a, b, way)
     if operands is None:
         return None
-    return in_pieces(way, planned, operands, c, place, random, into, tally, scales)
+    return in_pieces(way, planned, operands, c, place, random, into, tally, scales, specials)
