@@ -103,7 +103,6 @@ class Call(NamedTuple):
     stored: np.ndarray  # whether a level of the reduction stores its sums
     draws: np.ndarray  # random bits of a stage; 0 where it does not draw
     begun: np.ndarray
-    begins: np.ndarray  # from which block on an output is summed; empty: from the first
     ints: np.ndarray  # a row of numbers for each stage
     floats: np.ndarray
     tiny: np.ndarray  # smallest normal number of a, b and the running sum
@@ -142,7 +141,7 @@ NUMBERS, MATRIX = types.float64[::1], types.float64[:, ::1]
 INTEGERS, INTEGER_MATRIX, CODES = types.int64[::1], types.int64[:, ::1], types.uint32[:, ::1]
 _CALL = {
     "how": types.NamedUniTuple(types.int64, CHOICES, Choices),
-    **dict.fromkeys(("entry", "ints", "begins"), INTEGER_MATRIX),
+    **dict.fromkeys(("entry", "ints"), INTEGER_MATRIX),
     **dict.fromkeys(("codes_a", "codes_b", "codes_out"), CODES),
     "flags_out": types.uint8[:, ::1],
     "counts_out": types.int64[:, :, ::1],

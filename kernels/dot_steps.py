@@ -278,24 +278,6 @@ def settled(z, call):
     return convert(RUNNING, z, call) if call.how.fixed_bits else z
 
 
-@row
-def keeps(value, call):
-    """Whether an infinite sum is the same when it is rounded once more, and raises nothing."""
-    return (stage(RUNNING, value, 0, call) == value) & (call.words[RAISED] == 0)
-
-
-@row
-def ahead(n, call):
-    """The first block from n on that ends a segment, or in which an operand is infinite or NaN; how many there are, if none does."""
-    a, b, block = call.a[call.words[ROW_OF_A]], call.b[call.words[COLUMN]], call.how.block
-    while n < call.stores.size and not call.closes[n]:
-        for k in range(n * block, (n + 1) * block):
-            if not (abs(a[k]) < np.inf and abs(b[k]) < np.inf):
-                return n
-        n += 1
-    return n
-
-
 # -- exact blocks ----------------------------------------------------------------------------------------------------
 
 

@@ -46,7 +46,6 @@ from .dot_state import (
 )
 from .dot_steps import (
     added,
-    ahead,
     blocked,
     compensated,
     convert,
@@ -55,7 +54,6 @@ from .dot_steps import (
     factors,
     fixed_step,
     fused,
-    keeps,
     multiplied,
     rounded_product,
     settled,
@@ -308,8 +306,8 @@ def show(n, closed, held, segment, call):
 
 
 @row
-def begin(output, done, call):
-    """An output before its first product, or after those that are done."""
+def begin(output, call):
+    """An output before its first product."""
     how, numbers, words, running, columns = call.how, call.numbers, call.words, call.running, call.b.shape[0]
     levels, i, column = how.levels, output // columns, output % columns
     fill_row(numbers, 0.0)
@@ -319,7 +317,7 @@ def begin(output, done, call):
     words[FLAGS], words[TOP] = call.flags_out[i, column], -1
     numbers[LEAST], numbers[GREATEST] = np.inf, -np.inf
     for site in range(call.begun.size):
-        words[ROUNDINGS + site] = call.begun[site] + (done if site <= RUNNING else 0)
+        words[ROUNDINGS + site] = call.begun[site]
     if how.has_addend:
         numbers[ADDEND] = call.c[i, column]
         words[CODE] = call.payloads[levels] = call.entry[i, column]
@@ -364,8 +362,7 @@ def contraction():
     `entry` their codes. An aligned block's terms go by the powers of two in leads_a and leads_b, which lie as a and b do, or by
     those of products where these are rounded; `how.scaling` asks for scales_a and scales_b, which have segments for k.
     After block n the running sum is stored if stores[n], and closes[n] levels of the reduction end.
-    Each stage has done so many roundings before, begun: its random numbers go on from there. Where an output `begins` later, those before are done,
-    and c is their sum; of one that would begin past the last block nothing is written.
+    Each stage has done so many roundings before, begun: its random numbers go on from there.
     `how.payloads` asks for the codes of propagated NaNs: codes_a and codes_b then hold the operands' codes. The last two
     rows of numbers are those of a and b.
     Flags come with those of signalling operands. Codes go to uint32; `how.cumulative` gives codes and flags a row for each k,
@@ -375,39 +372,20 @@ def contraction():
     def contraction_loop(start, stop, known):
         call = call_at(known)
         how, stores, closes, running, words = call.how, call.stores, call.closes, call.running, call.words
-        block, chains, kind, begins, columns = how.block, how.chains, how.kind, call.begins, call.b.shape[0]
+        block, chains, kind = how.block, how.chains, how.kind
         whole_tree, single = how.tree and block == 1, how.products_rounded and block == 1
         ends = how.compensation or how.fixed_bits
-        idles = not (how.tree or how.sums_blocks or ends or how.payloads or how.limit != UNLIMITED)
-        idles = idles and keeps(np.inf, call) and keeps(-np.inf, call)
-        for n in range(stores.size):
-            idles = idles and not stores[n]
-        skips = idles and chains == 1 and not (how.products_rounded or how.cumulative)
         for output in range(start, stop):
-            done = begins[output // columns, output % columns] if begins.size else 0
-            if begins.size and done == stores.size:
-                continue
-            begin(output, done, call)
-            held, place, segment = how.entered, done, 0
-            n = done
-            while n < stores.size:
-                if skips and place and not abs(running[0]) < np.inf:  # which is infinite or NaN, and stays so
-                    skipped = ahead(n, call) - n
-                    n, place = n + skipped, place + skipped
-                    words[ROUNDINGS + RUNNING] += skipped
-                    if n == stores.size:
-                        break
+            begin(output, call)
+            held, place, segment = how.entered, 0, 0
+            for n in range(stores.size):
                 chain, first, last, term = place % chains, n * block, (n + 1) * block, 0.0
                 before = z = running[chain]
-                code = words[CODE]
                 if single:
                     term = rounded_product(n, call)
                     if how.payloads:
                         product_payload(term, n, call)
-                if idles and single and place >= chains and abs(term) < np.inf and not abs(z) < np.inf:
-                    words[CODE] = code  # which stays as it is, too
-                    words[ROUNDINGS + RUNNING] += 1
-                elif whole_tree:
+                if whole_tree:
                     held = RUNNING if place else PRODUCT
                     leaf(place, term, call)
                 elif how.tree:
@@ -442,7 +420,6 @@ def contraction():
                     held, place, segment = RUNNING, 0, segment + 1
                 if how.cumulative:
                     show(n, closes[n], held, segment, call)
-                n += 1
             if not how.cumulative:
                 end(held, call)
 

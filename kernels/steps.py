@@ -59,9 +59,10 @@ COUNTED_SLOTS = COUNTING_SLOTS + 1
 
 LEFT_OPEN: for stochastic rounding, that more random bits are needed. For exact sums, that place and the last hold the
 largest and the smallest magnitude of the running sum before a block; for quick steps, the least of what is 0 at a tie,
-and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). INVALID: of
-operands that may be infinite or NaN, that an operation was invalid. Of those after the sixth, which are for counting, three are numbers of additions: that overflowed, were inexact, or changed nothing
-though they should; and two are the least and the greatest running sum. UNSETTLED: a store needs more random bits than 16.
+and of twice the magnitude, less one bit, which is small near zero; of halves, words that say both (`watch_half`). INVALID:
+where operands may be infinite or NaN, that an operation was invalid. Of those after the sixth, which are for counting, three
+are numbers of additions: that overflowed, were inexact, or changed nothing though they should; and two are the least and the
+greatest running sum. UNSETTLED: a store needs more random bits than 16.
 COUNTS: some of these numbers of few additions, in one word."""
 IN_COUNTS = ROUNDED, SWAMPED, INEXACT
 COUNT_BITS, LOWEST_BIT = {32: 10, 64: 20}, 1

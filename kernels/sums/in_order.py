@@ -263,7 +263,9 @@ class _Turns(Driver):
         )
         known = self.known.get().differs(0)
         quickly = known & (self.done.get() >= self.rest.get())
-        if not maker.stage.draws and maker.quick is not maker.brief:
+        if maker.quick is maker.brief:
+            quickly = code.truth(False)
+        elif not maker.stage.draws:
             quickly = quickly & apart.same(0)
         if maker.asks:
             quickly = quickly & call["low_b"].differs(0)

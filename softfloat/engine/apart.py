@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
+from softfloat.engine.ways import special_stay
 
 MOST = 1 / 8
 """Of rows, and of columns, that are done by themselves."""
@@ -50,7 +51,7 @@ def without_specials(planned: Program, codes: Codes, values: Codes, axis: int) -
 
 
 class Void(NamedTuple):
-    """From which product on rows of a, and columns of b, have NaNs, or what else is done apart; k where they do not.
+    """From which product on rows of a, and columns of b, have infinities or NaNs, or the block that it is in; k where they have none.
 
     Of paired operands there are no rows, and columns are those of both.
     """
@@ -64,7 +65,7 @@ class Void(NamedTuple):
 
     @property
     def outputs(self) -> Codes:
-        """Whether each is a NaN."""
+        """Whether each is infinite or a NaN."""
         return self._where(self.row_begins < self.k, self.column_begins < self.k)
 
     @property
@@ -73,27 +74,23 @@ class Void(NamedTuple):
         return self._where(self.row_begins == 0, self.column_begins == 0)
 
     def without(self, a: Codes, b: Codes) -> tuple[Codes, Codes]:
-        """Codes with zeros there."""
-        if self.row_begins.size:
-            return _cut(a.T, self.row_begins).T, _cut(b, self.column_begins)
-        return _cut(a, self.column_begins), _cut(b, self.column_begins)
+        """Operands with zeros there; those of a grid in columns, both of them."""
+        return _cut(a, self.row_begins if self.row_begins.size else self.column_begins), _cut(b, self.column_begins)
 
 
-def _cut(codes: Codes, begins: Codes) -> Codes:
-    """Columns of codes with zeros from somewhere on."""
-    columns = np.flatnonzero(begins < len(codes))
+def _cut(x: Codes, begins: Codes) -> Codes:
+    """Columns with zeros from somewhere on."""
+    columns = np.flatnonzero(begins < len(x))
     if columns.size:
-        codes = codes.copy(order="K")
-        kept = np.arange(len(codes))[:, np.newaxis] < begins[columns]
-        codes[:, columns] = np.where(kept, codes[:, columns], 0)
-    return codes
+        x = x.copy(order="K")
+        kept = np.arange(len(x))[:, np.newaxis] < begins[columns]
+        x[:, columns] = np.where(kept, x[:, columns], 0)
+    return x
 
 
-def _beginning(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void | None:
-    """Where rows and columns begin to be NaN, as a `Void` if any do."""
+def _beginning(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void:
+    """Where rows and columns begin."""
     first, second = begins
-    if not ((first < k).any() or (second < k).any()):
-        return None
     return Void(first[:0], np.minimum(first, second), k) if paired else Void(first, second, k)
 
 
@@ -109,59 +106,108 @@ def nothing_but_nan(planned: Program, a: Codes, b: Codes, paired: bool) -> Void 
         found[found] = np.isnan(x[:, found]).all(axis=0)
         return np.where(found, 0, k)
 
-    return _beginning((begins(a if paired else a.T), begins(b)), k, paired)
+    void = _beginning((begins(a if paired else a.T), begins(b)), k, paired)
+    return void if void.outputs.any() else None
 
 
-def nan_from_somewhere(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> Void | None:
-    """Rows and columns with NaNs, where nothing is infinite: up to the first NaN, or the block that it is in, a sum is what it is with zeros
-    from there on, and so are its flags, unless products raise their own."""
-    if not _is_quiet(planned) or planned.kind == dots().ROUNDED or planned.converts:
+class Ends(NamedTuple):
+    """What infinities and NaNs make of sums that are, up to the first one or the block that it is in, what they are with zeros from there on."""
+
+    void: Void
+    nan: Codes
+    """Whether an output has a NaN operand."""
+    met: Codes
+    """What its infinities meet, as bits of `POSITIVE` and the like: in products before its first NaN, and zeros in all."""
+
+    def of(self, sums: Codes) -> tuple[Codes, Codes, Codes]:
+        """(outputs that are NaN, less than zero, invalid) of sums so far, which may be infinite themselves."""
+        met = self.met | (sums == np.inf) * POSITIVE | (sums == -np.inf) * NEGATIVE
+        invalid = self.void.outputs & ((met & ZERO != 0) | (met & BOTH == BOTH))
+        return self.nan | invalid, met & NEGATIVE != 0, invalid
+
+
+POSITIVE, NEGATIVE, ZERO = np.array([1, 2, 4], np.uint8)
+BOTH = POSITIVE | NEGATIVE
+OPPOSITE = np.array([0, 2, 1, 3, 4, 6, 5, 7], np.uint8)
+
+
+def _meeting(x: Codes, y: Codes, kept: tuple[Codes, Codes], paired: bool) -> Codes:
+    """What infinities of x meet in y, as bits of each output, whose signs are those of products; operands lie in columns. Signs count where both
+    are `kept`."""
+    table = kept[1] * ((y > 0.0) * POSITIVE | (y < 0.0) * NEGATIVE) | (y == 0.0) * ZERO
+    outputs, products = np.nonzero(np.isinf(x.T))
+    met = table[products, outputs][:, np.newaxis] if paired else table[products]
+    of_x, counts = x[products, outputs], kept[0][products, outputs]
+    met[of_x < 0.0] = OPPOSITE[met[of_x < 0.0]]
+    met[~counts] &= ZERO
+    found = np.zeros((x.shape[1], met.shape[1]), np.uint8)
+    firsts = np.flatnonzero(np.diff(outputs, prepend=-1))
+    if firsts.size:
+        found[outputs[firsts]] = np.bitwise_or.reduceat(met, firsts, axis=0)
+    return found
+
+
+def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> Ends | None:
+    """Those of a grid, or of paired operands, if infinities and NaNs stay what they are, and nothing is rounded any more once there are any."""
+    if not (b.size and _is_quiet(planned) and _ends_at_once(planned) and np.isfinite(c).all()):
         return None
-    if not (may_begin_anywhere(planned) or _has_exact_blocks(planned)):
-        return None
-    if np.isinf(a).any() or np.isinf(b).any() or not np.isfinite(c).all():
-        return None
+    x, y = operands = a if paired else a.T, b
     k, block = len(b), planned.block or len(b)
 
-    def begins(x: Codes) -> Codes:
-        nan = np.isnan(x)
-        return np.where(nan.any(axis=0), nan.argmax(axis=0) // block * block, k)
+    def beginning(special: Any) -> Void:
+        def begins(x: Codes) -> Codes:
+            found = special(x)
+            return np.where(found.any(axis=0), found.argmax(axis=0) // block * block, k)
 
-    return _beginning((begins(a if paired else a.T), begins(b)), k, paired)
+        return _beginning((begins(x), begins(y)), k, paired)
+
+    void, nan = beginning(lambda x: ~np.isfinite(x)), beginning(np.isnan)
+    if np.isinf(x).any() or np.isinf(y).any():
+        if not all(site.format.infinities for site in planned.sites.values()):
+            return None
+        first, second = [x != 0 for x in nan.without(*(np.ones(x.shape, np.uint8) for x in operands))]
+        met, other = _meeting(x, y, (first, second), paired), _meeting(y, x, (second, first), paired)
+        met = (met | other) if paired else met | other.T
+        return Ends(void, nan.outputs, met.T if paired else met)
+    return Ends(nan, nan.outputs, np.zeros(nan.outputs.shape, np.uint8)) if nan.outputs.any() else None
 
 
 def _is_quiet(planned: Program) -> bool:
-    """Whether a quiet NaN among the terms makes the one NaN there is of the result, and raises nothing."""
-    how, policies = planned.accumulator, [site.rule.policy for site in planned.sites.values()]
-    if how.fixed is not None or how.compensation is not None:
-        return False
-    if any(policy.propagate or policy.any_nan_signals for policy in policies):  # a stage has its own format's
-        return False
-    scales = any(level.scaling for level in how.reduction)
-    formats = (*planned.formats, planned.partials, planned.output, *(site.format for site in planned.sites.values()))
-    return not scales and all(fmt.has_nan and fmt.zero for fmt in formats)
-
-
-def _has_exact_blocks(planned: Program) -> bool:
-    """Whether exact sums of blocks are added one after another."""
+    """Whether an infinity, and a NaN, among the terms makes the one that there is of the result, and raises nothing by itself."""
     how = planned.accumulator
-    apart = how.tree or how.store or how.reduction or how.chains > 1
-    return planned.kind == dots().EXACT and planned.is_plain and planned.index is None and not apart
+    if how.fixed is not None or how.compensation is not None or any(level.scaling for level in how.reduction):
+        return False
+    formats = (*planned.formats, planned.partials, planned.output, *(site.format for site in planned.sites.values()))
+    return all(map(special_stay, planned.sites.values())) and all(fmt.has_nan and fmt.zero for fmt in formats)
 
 
-def may_begin_anywhere(planned: Program) -> bool:
-    """Whether products of zero leave a running sum and its flags as they are, so that one may stop at any and go on from there."""
-    how, kinds = planned.accumulator, (dots().FUSED, dots().ROUNDED)
-    apart = how.tree or how.store or how.reduction or how.chains > 1
-    return planned.kind in kinds and planned.is_plain and planned.index is None and not apart
+def _ends_at_once(planned: Program) -> bool:
+    """Whether products of zero leave a running sum, and its flags, as they are, and so do all products one that is infinite or NaN."""
+    how, aligned = planned.accumulator, planned.accumulator.aligned
+    apart = how.tree or how.store or how.reduction or how.chains > 1 or how.block_sum is not None or how.leaf > 1
+    if (
+        apart
+        or planned.index is not None
+        or planned.converts
+        or planned.kind not in (dots().FUSED, dots().EXACT, dots().ALIGNED)
+    ):
+        return False
+    if aligned is None:
+        return planned.is_plain
+    whole = min(x for x in (aligned.terms, aligned.sum, aligned.addend) if x is not None) >= planned.partials.p - 1
+    return (
+        whole
+        and aligned.zeros is None is aligned.limit
+        and not (how.scale_exponent or how.keeps_zero_sign or how.unsigned_zeros)
+    )
 
 
 def few(planned: Program, entered: Entered) -> list[tuple[Codes, Codes]] | None:
     """Parts of a grid, rows and columns of each, that hold all infinities and NaNs, if these are few; where roundings draw, of neighbours."""
-    special = [~np.isfinite(x) for x in entered[:3]]
-    rows, columns = special[0].any(axis=1), special[1].any(axis=0)
-    if special[2].size:
-        rows = rows | special[2].any(axis=1)
+    of_a, of_b, of_c = (~np.isfinite(x) for x in entered[:3])
+    rows, columns = np.any(of_a, axis=1), np.any(of_b, axis=0)
+    if of_c.size:
+        rows = rows | np.any(of_c, axis=1)
     shares = rows.mean(), columns.mean()
     if not 0 < max(shares) <= MOST:
         return None

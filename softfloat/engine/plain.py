@@ -17,14 +17,9 @@ from softfloat.engine.programs import Program, arranged, choices, plain_loop, se
 from softfloat.engine.ways import Random
 from softfloat.kernels.spec import CARRIER64, Rule
 
-EVERYTHING: Codes = np.zeros((0, 0), np.int64)
 
-
-def run(
-    problem: Problem, planned: Program, entered: Entered, random: Random, results: Results, begins: Codes = EVERYTHING
-) -> None:
-    """One grid of outputs by the loop that serves every program; from which block on each `begins`, c being its sum up to there: those that begin
-    past the last one are done."""
+def run(problem: Problem, planned: Program, entered: Entered, random: Random, results: Results) -> None:
+    """One grid of outputs by the loop that serves every program."""
     floor = dots()
     first, second = planned.formats
 
@@ -96,7 +91,7 @@ def run(
             "a": a, "b": b, "c": values, "leads_a": leads[0], "leads_b": leads[1], "scales_a": scales_a, "scales_b": scales_b,
             "extremes_out": results.extremes,
         },
-        np.int64: {"entry": entry, "counts_out": results.counts, "stores": planned.stores, "closes": planned.closes, "begins": begins},
+        np.int64: {"entry": entry, "counts_out": results.counts, "stores": planned.stores, "closes": planned.closes},
         np.uint32: {"codes_a": codes_a, "codes_b": codes_b, "codes_out": results.codes},
         np.uint8: {"flags_out": results.flags},
     }  # fmt: skip
@@ -111,8 +106,7 @@ def run(
         loop(start, stop, floor.passed(call) if loop is floor.contraction() else call)
         return 0
 
-    left = planned.length - int(begins.mean() * planned.block) if begins.size else planned.length
-    threads.share_units(rows * columns, work, max(left, 1))
+    threads.share_units(rows * columns, work, max(planned.length, 1))
     for name, result in zip(("codes_out", "flags_out", "counts_out", "extremes_out"), results, strict=True):
         if flat[name] is not result:
             result[...] = flat[name]

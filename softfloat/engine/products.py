@@ -314,6 +314,10 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
     entered = Entered(a, b, values, entry)
     if a_grid and in_order and _apart(problem, planned, call, results, entered):
         return
+    if not (cumulative or counting or problem.scales) and _void(
+        problem, planned, call, results, (a, b, values), signals
+    ):
+        return
     done = _quick(problem, planned, values, call, results, entered) if a_grid else None
     if done is not None:
         _finish(done, problem, planned, call, results)
@@ -326,10 +330,6 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         if done is not None:
             _finish(done, problem, planned, call, results)
             return
-    if not (cumulative or counting or problem.scales) and _void(
-        problem, planned, call, results, (a, b, values), signals
-    ):
-        return
     work = problem.a.size * problem.b.shape[1]
     narrow = problem.b.shape[1] < NARROW < results.codes.size
     # of sums with errors, lines do again what overflows alone, and draw
@@ -364,7 +364,7 @@ def _apart(problem: Problem, planned: Program, call: Call, results: Results, ent
         _grid(part, planned, call, room)
         for place, found in zip(results, room, strict=True):
             if place.size:
-                place[(..., *at)] = found
+                place[..., rows[:, np.newaxis], columns] = found
     return True
 
 
@@ -376,22 +376,28 @@ def _void(
     entered: tuple[Codes, Codes, Codes],
     signals: Any,
 ) -> bool:
-    """Whether some outputs were NaN because of a NaN among their operands, and all of them are done: as with zeros in its place, but for these."""
+    """Whether some outputs were infinite or NaN because of operands, and all of them are done: as with zeros in place of these, but for those."""
     a, b, c = entered
-    if not (_has_nan(a) or _has_nan(b)):
+    if not any(x.size and not np.isfinite(x).all() for x in (a, b)):
         return False
-    void = apart.nothing_but_nan(planned, a, b, problem.paired)
-    whole = void is not None
-    if void is None:
-        void = apart.nan_from_somewhere(planned, a, b, c, problem.paired)
+    whole = apart.nothing_but_nan(planned, a, b, problem.paired)
+    ends = apart.ends_of(planned, a, b, c, problem.paired) if whole is None else None
+    void = ends.void if ends else whole
     if void is None:
         return False
-    x, y = void.without(problem.a, problem.b)
+    x, y = void.without(problem.a if problem.paired else problem.a.T, problem.b)
     start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
-    run(replace(problem, a=x, b=y, c=start), planned, call, results)
-    outputs, signalled = void.outputs, np.broadcast_to(signals, results.flags.shape)
-    results.codes[outputs] = planned.nan_code
-    results.flags[...] = np.where(outputs & whole, signalled, results.flags | signalled)
+    run(replace(problem, a=x if problem.paired else x.T, b=y, c=start), planned, call, results)
+    codes, outputs, fmt = results.codes, void.outputs, planned.partials
+    infinity = fmt.inf_code if fmt.infinities else 0
+    if ends is None:
+        results.flags[outputs] = 0
+        codes[outputs] = planned.nan_code
+    else:
+        nan, negative, invalid = ends.of(decoded(codes, planned.partials, planned.entry))
+        results.flags[invalid] |= spec.INVALID
+        codes[outputs] = np.where(nan, planned.nan_code, np.where(negative, infinity | fmt.sign_bit, infinity))[outputs]
+    results.flags[...] |= np.asarray(signals, np.uint8)
     return True
 
 
@@ -433,8 +439,8 @@ def _place_of(problem: Problem) -> ways.Place:
 def _quick(
     problem: Problem, planned: Program, c: Codes, call: Call, results: Results | None = None, entered: Entered | None = None
 ) -> Done | None:  # fmt: skip
-    """By the faster loops, if they serve this program and these operands; c has values. They fill the counts of `results`, if there are some. Operands
-    may be infinite or NaN if what `entered` is told."""
+    """By the faster loops, if they serve this program and these operands; c has values. They fill the counts of `results`, if there are some.
+    Operands whose values are `entered` may be infinite or NaN."""
     accumulator, start = planned.accumulator, c if problem.c is not None else None
     tally = ways.Tally(results.counts, results.extremes) if results is not None and results.counting else None
     if accumulator.reduction or accumulator.chains > 1:
@@ -497,7 +503,9 @@ def _by_codes(
         a, of_a = apart.without_specials(laid, a, entered.a, 1)
         b, of_b = apart.without_specials(laid, b, entered.b, 0)
         specials, others = (of_a, of_b), (of_a.values, of_b.values, entered.c[~np.isfinite(entered.c)])
-        if not any(x.size for x in others) or (way and not way.has_infinities and any(np.isinf(x).any() for x in others)):
+        if not any(x.size for x in others) or (
+            way and not way.has_infinities and any(np.isinf(x).any() for x in others)
+        ):
             way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]

@@ -342,7 +342,7 @@ class Generated(Way):
         """The way of operands that may be NaN as well, and infinite if stages have infinities."""
         if not all(map(special_stay, (self.site, self.last))) or (self.stage.draws and not self.in_order):
             return None
-        opened, joined = dict(specials=True, noted=True), self.joined
+        opened, joined = {"specials": True, "noted": True}, self.joined
         if joined is not None:
             if joined.how.scaling:
                 return None
