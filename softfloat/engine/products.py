@@ -312,15 +312,7 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
         if not planned.length and np.any(signalling):  # an empty sum is c itself, but for this
             entry[signalling] = _quieted(entry[signalling], planned)
     entered = Entered(a, b, values, entry)
-    if a_grid and in_order and _apart(problem, planned, call, results, entered):
-        return
-    if not (cumulative or counting or problem.scales) and _void(
-        problem, planned, call, results, (a, b, values), signals
-    ):
-        return
-    done = _quick(problem, planned, values, call, results, entered) if a_grid else None
-    if done is not None:
-        _finish(done, problem, planned, call, results)
+    if not problem.scales and _specially(problem, planned, call, results, entered):
         results.flags[...] |= np.asarray(signals, np.uint8)
         return
     results.flags[...] = signals
@@ -341,10 +333,31 @@ def _grid(problem: Problem, planned: Program, call: Call, results: Results) -> N
     plain.run(problem, planned, Entered(a, b, values, entry), random, results)
 
 
+def _specially(
+    problem: Problem, planned: Program, call: Call, results: Results, entered: Entered, whole: bool = True
+) -> bool:
+    """Whether outputs were done by faster loops, some with infinities or NaNs among their operands. That NaNs signal is yet to be told. Of a `whole`
+    grid few rows and columns are done by themselves."""
+    ways_out = (_apart, _ended, _opened) if whole else (_opened, _ended)
+    return any(way_out(problem, planned, call, results, entered) for way_out in ways_out)
+
+
+def _opened(problem: Problem, planned: Program, call: Call, results: Results, entered: Entered) -> bool:
+    """Whether a loop did them that takes infinities and NaNs."""
+    done = None
+    if not (problem.paired or problem.cumulative):
+        done = _quick(problem, planned, entered.c, call, results, entered)
+    if done is not None:
+        _finish(done, problem, planned, call, results)
+    return done is not None
+
+
 def _apart(problem: Problem, planned: Program, call: Call, results: Results, entered: Entered) -> bool:
     """Whether the few rows and columns with infinities or NaNs were done by themselves, and all others as if these were not there."""
+    if problem.paired or problem.cumulative or problem.a.size * problem.b.shape[1] < unit_ways.LEAST_WORK:
+        return False
     parts = apart.few(planned, entered)
-    if parts is None or problem.a.size * problem.b.shape[1] < unit_ways.LEAST_WORK:
+    if parts is None or (planned.draws and problem.row_stride != problem.b.shape[1] * problem.column_stride):
         return False
     a, b, c = problem.a.copy(), problem.b.copy(), None if problem.c is None else problem.c.copy()
     for rows, columns in parts:
@@ -361,24 +374,20 @@ def _apart(problem: Problem, planned: Program, call: Call, results: Results, ent
         start = None if problem.c is None else problem.c[at]
         part = replace(problem, a=problem.a[rows], b=problem.b[:, columns], c=start, index=index)
         room = Results(*(np.empty((*x.shape[:-2], rows.size, columns.size), x.dtype) if x.size else x for x in results))
-        _grid(part, planned, call, room)
+        c_of_part, codes_of_c = (x[at] if x.size else x for x in entered[2:])
+        some = Entered(entered.a[rows], entered.b[:, columns], c_of_part, codes_of_c)
+        if not _specially(part, planned, call, room, some, whole=False):
+            _grid(part, planned, call, room)
         for place, found in zip(results, room, strict=True):
             if place.size:
                 place[..., rows[:, np.newaxis], columns] = found
     return True
 
 
-def _void(
-    problem: Problem,
-    planned: Program,
-    call: Call,
-    results: Results,
-    entered: tuple[Codes, Codes, Codes],
-    signals: Any,
-) -> bool:
+def _ended(problem: Problem, planned: Program, call: Call, results: Results, entered: Entered) -> bool:
     """Whether some outputs were infinite or NaN because of operands, and all of them are done: as with zeros in place of these, but for those."""
-    a, b, c = entered
-    if not any(x.size and not np.isfinite(x).all() for x in (a, b)):
+    a, b, c, _ = entered
+    if problem.cumulative or results.counting or all(np.isfinite(x).all() for x in (a, b)):
         return False
     whole = apart.nothing_but_nan(planned, a, b, problem.paired)
     ends = apart.ends_of(planned, a, b, c, problem.paired) if whole is None else None
@@ -389,15 +398,14 @@ def _void(
     start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
     run(replace(problem, a=x if problem.paired else x.T, b=y, c=start), planned, call, results)
     codes, outputs, fmt = results.codes, void.outputs, planned.partials
-    infinity = fmt.inf_code if fmt.infinities else 0
     if ends is None:
         results.flags[outputs] = 0
         codes[outputs] = planned.nan_code
-    else:
-        nan, negative, invalid = ends.of(decoded(codes, planned.partials, planned.entry))
-        results.flags[invalid] |= spec.INVALID
-        codes[outputs] = np.where(nan, planned.nan_code, np.where(negative, infinity | fmt.sign_bit, infinity))[outputs]
-    results.flags[...] |= np.asarray(signals, np.uint8)
+        return True
+    nan, negative, invalid = ends.of(decoded(codes, fmt, planned.entry))
+    infinity = fmt.inf_code if fmt.infinities else 0
+    results.flags[invalid] |= spec.INVALID
+    codes[outputs] = np.where(nan, planned.nan_code, np.where(negative, infinity | fmt.sign_bit, infinity))[outputs]
     return True
 
 

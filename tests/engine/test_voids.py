@@ -75,7 +75,7 @@ def ordinary(fmt: Format, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, 
 def assert_as_ever(call: Callable[[], Any]) -> None:
     found, flags = call()
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(products, "_void", lambda *arguments: False)
+        patch.setattr(products, "_ended", lambda *arguments: False)
         codes, raised = call()
     np.testing.assert_array_equal(found, codes)
     np.testing.assert_array_equal(flags, raised)
