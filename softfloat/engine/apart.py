@@ -78,14 +78,10 @@ class Void(NamedTuple):
         return _cut(a, self.row_begins if self.row_begins.size else self.column_begins), _cut(b, self.column_begins)
 
 
-def _cut(x: Codes, begins: Codes) -> Codes:
+def _cut(codes: Codes, begins: Codes) -> Codes:
     """Columns with zeros from somewhere on."""
-    columns = np.flatnonzero(begins < len(x))
-    if columns.size:
-        x = x.copy(order="K")
-        kept = np.arange(len(x))[:, np.newaxis] < begins[columns]
-        x[:, columns] = np.where(kept, x[:, columns], 0)
-    return x
+    found: Codes = codes * (np.arange(len(codes))[:, np.newaxis] < begins)
+    return found
 
 
 def _beginning(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void:
