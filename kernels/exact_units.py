@@ -2,8 +2,12 @@
 
 from typing import NamedTuple
 
+import numpy as np
+
 from .steps import (
+    INVALID,
     LARGEST_SO_FAR,
+    OVERFLOW,
     SMALLEST,
     VALUE,
     split,
@@ -11,6 +15,7 @@ from .steps import (
     to_odd,
     without_subnormals,
 )
+from .sums.guarded import guard, note
 from .units import Watch, narrowed
 from .vectors import Vector
 
@@ -36,6 +41,8 @@ class Exact(NamedTuple):
     saturate: bool
     daz: bool = False
     ftz: bool = False
+    specials: bool = False
+    """Operands may be infinite or NaN."""
 
     @property
     def group(self):
@@ -116,18 +123,47 @@ def exact_sum_of(tile, row, running, number, unit, looks):
     return gathered(sums, Vector.__add__)
 
 
+def guarded_block(tile, row, running, products, state, kept, found):
+    """What was `found` of a block; of one with infinities or NaNs, or added to such, what the CPU makes of them."""
+    total, numbers = running, running.equals(running)
+    for k in products:
+        x, y = tile.a(row, k), tile.b(k)
+        product, number = x * y, x.equals(x) & y.equals(y)
+        note(state, INVALID, product.differs(product) & number)
+        total, numbers = total + product, numbers & number
+    kept[INVALID] = state[INVALID]
+    found = guarded(state, kept, total, found)
+    note(state, INVALID, total.differs(total) & numbers)
+    return found
+
+
+def guarded(state, kept, exact, found):
+    """What was `found` of an exact number, or one that is infinite or NaN; an infinity of others is an overflow."""
+    rounds = exact.magnitude() < np.inf
+    found = guard(state, kept, rounds, found, exact)
+    note(state, OVERFLOW, rounds & (found.magnitude() >= np.inf))
+    return found
+
+
 def exact_unit_step(unit, observer):
     """A turn of `Exact`."""
 
     def step(tile, row, state):
         memory = running = without_subnormals(tile, state[VALUE], unit)
         for number in range(unit.blocks):
-            before = running
+            before, kept = running, dict(state)
             observer.begin(state)
             s = exact_sum_of(tile, row, before, number, unit, observer.looks)
             running = narrowed(tile, s, unit.result, before, state, observer, unit.saturate)
             observer.block(state, before if unit.result == "half" else memory, before, running)
+            if unit.specials:
+                products = range(number * unit.block, (number + 1) * unit.block)
+                running = guarded_block(tile, row, before, products, state, kept, running)
+        kept = dict(state)
         state[VALUE] = observer.stored(tile, row, running, memory, state, unit) if unit.stored else running
+        if unit.stored and unit.specials:
+            kept[VALUE] = state[VALUE]
+            state[VALUE] = guarded(state, kept, running, state[VALUE])
         return state
 
     return step
@@ -135,7 +171,7 @@ def exact_unit_step(unit, observer):
 
 def is_quick(unit):
     """Whether turns of `Exact` are tried quickly before they are done with care."""
-    narrowed = unit.kind == "exact" and unit.careful and unit.result in ("single", "cut", "odd")
+    narrowed = unit.kind == "exact" and unit.careful and not unit.specials and unit.result in ("single", "cut", "odd")
     return narrowed and not (unit.stored == "drawn" and (unit.daz or unit.ftz))
 
 

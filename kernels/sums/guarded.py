@@ -1,11 +1,29 @@
 """The words of an order where operands, or what sums begin with, may be infinite or NaN: an arithmetic rounds finite results of numbers, and says
 what comes of that. All others are what the CPU makes of them, exact, and raise nothing but INVALID."""
 
-from functools import cache, partial
+from functools import cache, partial, reduce
+from operator import and_
 
 import numpy as np
 
 from ..steps import INVALID, OVERFLOW, UNDERFLOW
+
+
+def note(state, slot, lanes):
+    """That something happened in some lanes."""
+    bits = state[slot].bits()
+    state[slot] = lanes.choose(bits | 1, bits)
+
+
+def guard(state, before, rounds, found, native, kept=()):
+    """What was `found` in lanes that round, and where not what is `native`; the state has what happened in these, since it was as `before`, but
+    for slots that are `kept`."""
+    for slot, bits in before.items():
+        after = state[slot]
+        if after is not bits and slot not in kept:
+            floats = after.is_float and bits.is_float
+            state[slot] = rounds.choose(*(x if floats else x.bits() for x in (after, bits)))
+    return rounds.choose(found, native)
 
 
 class Guard:
@@ -13,30 +31,19 @@ class Guard:
 
     def _guarded(self, word, native, *operands, invalid=None):
         """What a word gives of operands that the CPU makes `native` of. Its flags are those of lanes that it rounds; `invalid` says more of these."""
-        before = dict(self.state)
+        before, state = dict(self.state), self.state
         found = word()
         rounds = native.magnitude() < np.inf
         if self.stage.native:  # which may overflow by the CPU's own rounding
-            rounds = operands[0].magnitude() < np.inf
-            for x in operands[1:]:
-                rounds = rounds & (x.magnitude() < np.inf)
+            rounds = reduce(and_, (x.magnitude() < np.inf for x in operands))
         kept = () if self.stage.draws else (UNDERFLOW,)  # nothing that is infinite or NaN is tiny
-        for slot, bits in before.items():
-            after = self.state[slot]
-            if after is not bits and slot not in kept:
-                floats = after.is_float and bits.is_float
-                self.state[slot] = rounds.choose(*(x if floats else x.bits() for x in (after, bits)))
-        found = rounds.choose(found, native)
+        found = guard(state, before, rounds, found, native, kept)
         if self.stage.native:
-            self._note(OVERFLOW, rounds & (found.magnitude() >= np.inf))
+            note(state, OVERFLOW, rounds & (found.magnitude() >= np.inf))
         *_, x, y = operands
         of_sum = native.differs(native) & x.equals(x) & y.equals(y)
-        self._note(INVALID, of_sum if invalid is None else of_sum | invalid)
+        note(state, INVALID, of_sum if invalid is None else of_sum | invalid)
         return found
-
-    def _note(self, slot, lanes):
-        bits = self.state[slot].bits()
-        self.state[slot] = lanes.choose(bits | 1, bits)
 
     def _shown(self, found):
         """A sum, which observers see whatever it is."""

@@ -24,8 +24,10 @@ from ..steps import (
     HALF_LARGEST,
     HALF_NORMAL,
     INEXACT,
+    INVALID,
     LARGEST_SO_FAR,
     LEAST,
+    OVERFLOW,
     SMALLEST,
     UNSETTLED,
     VALUE,
@@ -140,7 +142,9 @@ class Units(Maker):
         self.planes_of_operands = 1 + (unit.kind == "aligned")
         self.numbers = (Numbers if unit.kind == "pairs" else UnitNumbers)._fields
         self.strides = LAYOUTS[what.layout].strides(what.rows, what.lanes)
+        self.specials = getattr(unit, "specials", False)
         slots = slots_of(unit, what.counts)
+        slots += tuple(slot for slot in (OVERFLOW, INVALID) if self.specials and slot not in slots)
         self.carried, self.noted = (VALUE,), (INEXACT, *slots)
         self.written = LONG if unit.kind == "fixed" else WORD  # registers' sums are float64, and rounded later
         self.rings, self.planes = {STORE: (0, noise.ROUNDINGS)}, noise.ROUNDINGS * what.draws

@@ -9,7 +9,7 @@ import numpy as np
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program
-from softfloat.engine.ways import special_stay
+from softfloat.kernels.spec import InfiniteInput, Overflow
 
 MOST = 1 / 8
 """Of rows, and of columns, that are done by themselves."""
@@ -159,7 +159,7 @@ def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> End
 
     void, nan = beginning(lambda x: ~np.isfinite(x)), beginning(np.isnan)
     if np.isinf(x).any() or np.isinf(y).any():
-        if not all(site.format.infinities for site in planned.sites.values()):
+        if not stay(planned):
             return None
         first, second = [x != 0 for x in nan.without(*(np.ones(x.shape, np.uint8) for x in operands))]
         met, other = _meeting(x, y, (first, second), paired), _meeting(y, x, (second, first), paired)
@@ -168,13 +168,24 @@ def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> End
     return Ends(nan, nan.outputs, np.zeros(nan.outputs.shape, np.uint8)) if nan.outputs.any() else None
 
 
+def stay(planned: Program, infinite: bool = True) -> bool:
+    """Whether NaNs, and infinities if there are any, stay what they are in all stages, and raise nothing there."""
+    for site in planned.sites.values():
+        rule, fmt, policy = site.rule, site.format, site.rule.policy
+        kept = rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN and rule.restated
+        quiet = policy.product_invalid and not (policy.any_nan_signals or policy.propagate)
+        if not (kept and quiet and fmt.has_nan and (fmt.infinities or not infinite)):
+            return False
+    return True
+
+
 def _is_quiet(planned: Program) -> bool:
     """Whether an infinity, and a NaN, among the terms makes the one that there is of the result, and raises nothing by itself."""
     how = planned.accumulator
     if how.fixed is not None or how.compensation is not None or any(level.scaling for level in how.reduction):
         return False
     formats = (*planned.formats, planned.partials, planned.output, *(site.format for site in planned.sites.values()))
-    return all(map(special_stay, planned.sites.values())) and all(fmt.has_nan and fmt.zero for fmt in formats)
+    return stay(planned, infinite=False) and all(fmt.has_nan and fmt.zero for fmt in formats)
 
 
 def _ends_at_once(planned: Program) -> bool:

@@ -511,9 +511,8 @@ def _by_codes(
         a, of_a = apart.without_specials(laid, a, entered.a, 1)
         b, of_b = apart.without_specials(laid, b, entered.b, 0)
         specials, others = (of_a, of_b), (of_a.values, of_b.values, entered.c[~np.isfinite(entered.c)])
-        if not any(x.size for x in others) or (
-            way and not way.has_infinities and any(np.isinf(x).any() for x in others)
-        ):
+        some = any(x.size for x in others) and not (tally is not None and isinstance(way, unit_ways.UnitWay))
+        if not (some and apart.stay(planned, any(np.isinf(x).any() for x in others))):
             way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]

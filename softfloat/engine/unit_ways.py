@@ -116,6 +116,13 @@ class UnitWay(Way):
         return bool(self.unit.kind == "aligned" and self.unit.term > 1)
 
     @cached_property
+    def open(self) -> UnitWay | None:
+        """That of blocks that are added exactly, if no store draws."""
+        if self.unit.kind != "exact" or self.unit.stored == "drawn" or self.joined:
+            return None
+        return replace(self, unit=self.unit._replace(specials=True))
+
+    @cached_property
     def counting(self) -> UnitWay:
         """Pairs do not overflow."""
         return replace(self, bounded=True) if self.unit.kind == "pairs" else self

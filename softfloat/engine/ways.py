@@ -288,13 +288,8 @@ class Way:
 
     @property
     def open(self) -> Way | None:
-        """The way of operands that may be NaN as well, and infinite if stages have infinities, if there is one."""
+        """The way of operands that may be infinite or NaN as well, where these stay what they are, if there is one."""
         return None
-
-    @cached_property
-    def has_infinities(self) -> bool:
-        """Whether all stages have them."""
-        return all(bool(site.format.infinities) for site in (self.site, self.last))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -339,8 +334,8 @@ class Generated(Way):
 
     @cached_property
     def open(self) -> Generated | None:
-        """The way of operands that may be NaN as well, and infinite if stages have infinities."""
-        if not all(map(special_stay, (self.site, self.last))) or (self.stage.draws and not self.in_order):
+        """That of vectors, but for pairs that draw."""
+        if self.stage.draws and not self.in_order:
             return None
         opened, joined = {"specials": True, "noted": True}, self.joined
         if joined is not None:
@@ -513,14 +508,6 @@ def _choose(planned: Program, features: tuple[bool, ...]) -> Generated | None:
         return None
     stage = made.stage if made.stage.draws else made.stage._replace(noted=False)
     return replace(made, operation=str(how.compensation), stage=stage)
-
-
-def special_stay(site: Site) -> bool:
-    """Whether a NaN, and an infinity that the format has, stays what it is in a stage, and raises nothing there."""
-    rule, fmt, policy = site.rule, site.format, site.rule.policy
-    kept = rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN and rule.restated
-    quiet = policy.product_invalid and not (policy.any_nan_signals or policy.propagate)
-    return bool(kept and quiet and fmt.has_nan)
 
 
 def overflow_serves(site: Site, policy: spec.NanPolicy) -> bool:

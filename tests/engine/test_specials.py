@@ -100,7 +100,15 @@ def test_codes_flags_and_counts(
 @SERVED
 @pytest.mark.parametrize(
     "how",
-    [fma(HALF), mul_add(HALF), pairwise(HALF), compensated(HALF), chunked(4, HALF, SINGLE), tensor_core("H100", HALF)],
+    [
+        fma(HALF),
+        mul_add(HALF),
+        pairwise(HALF),
+        compensated(HALF),
+        chunked(4, HALF, SINGLE),
+        amp("half"),
+        tensor_core("H100", HALF),
+    ],
     ids=str,
 )
 def test_the_plain_loop_is_not_asked(how: Accumulator, monkeypatch: pytest.MonkeyPatch) -> None:
