@@ -67,6 +67,8 @@ HALF, SINGLE = fma("float16"), fma("float32")
 CHAINS, CHAINS_NAME = HALF.replace(chains=4), "four chains of fma half"
 KAHAN, REGISTER, PAIRS = compensated("float16"), fixed_point(32, -16), amd_mfma("CDNA2", "float16")
 CHUNKED, CHUNKED_NAME = chunked(64, "float16", "float32"), "chunked 64, half in float"
+SOME = np.random.default_rng(0).random((SIZE, SIZE)) < 0.01
+"""1 % of a square operand."""
 
 
 def vecdot(
@@ -319,6 +321,18 @@ ROWS: dict[str, tuple[Row, ...]] = {
             "G/s",
             "mul_add half",
             0.25,
+        ),
+        *(
+            Row(f"{name}, 1 % infinite", partial(product, how, special=np.inf, specials=SOME), "G/s", name, 0.33)
+            for name, how in {
+                "fma half": HALF,
+                "mul_add half": mul_add("float16"),
+                "pairwise half": pairwise("float16"),
+                "Kahan half": KAHAN,
+                "amp half": amp("half"),
+                CHUNKED_NAME: CHUNKED,
+                "tensor core H100, half": tensor_core("H100"),
+            }.items()
         ),
         Row("fma half, counted", partial(product, HALF, count=True), "G/s", "fma half", 0.25),
         Row("mul_add half, counted", partial(product, mul_add("float16"), count=True), "G/s", "mul_add half", 0.25),

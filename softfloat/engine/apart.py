@@ -122,25 +122,31 @@ class Ends(NamedTuple):
         return self.nan | invalid, met & NEGATIVE != 0, invalid
 
 
-POSITIVE, NEGATIVE, ZERO = np.array([1, 2, 4], np.uint8)
+POSITIVE, NEGATIVE, ZERO = (np.uint8(1 << n) for n in range(3))
 BOTH = POSITIVE | NEGATIVE
-OPPOSITE = np.array([0, 2, 1, 3, 4, 6, 5, 7], np.uint8)
 
 
 def _meeting(x: Codes, y: Codes, kept: tuple[Codes, Codes], paired: bool) -> Codes:
     """What infinities of x meet in y, as bits of each output, whose signs are those of products; operands lie in columns. Signs count where both
     are `kept`."""
-    table = kept[1] * ((y > 0.0) * POSITIVE | (y < 0.0) * NEGATIVE) | (y == 0.0) * ZERO
+    k, columns = y.shape
+    tables = np.zeros(
+        (3, k, -(-columns // 8) * 8), np.uint8
+    )  # of positive infinities, of negative ones, and of those whose signs do not count
+    above, beneath, zero = (found.view(np.uint8) for found in ((y > 0.0) & kept[1], (y < 0.0) & kept[1], y == 0.0))
+    for number, table in enumerate((above | beneath << 1, beneath | above << 1, 0)):
+        tables[number, :, :columns] = table | zero << 2
     outputs, products = np.nonzero(np.isinf(x.T))
-    met = table[products, outputs][:, np.newaxis] if paired else table[products]
-    of_x, counts = x[products, outputs], kept[0][products, outputs]
-    met[of_x < 0.0] = OPPOSITE[met[of_x < 0.0]]
-    met[~counts] &= ZERO
-    found = np.zeros((x.shape[1], met.shape[1]), np.uint8)
+    which = np.where(kept[0][products, outputs], x[products, outputs] < 0.0, 2)
+    if paired:
+        met = tables[which, products, outputs][:, np.newaxis]
+    else:
+        met = tables.view(np.uint64)[which, products]
+    found = np.zeros((x.shape[1], met.shape[1]), met.dtype)
     firsts = np.flatnonzero(np.diff(outputs, prepend=-1))
     if firsts.size:
         found[outputs[firsts]] = np.bitwise_or.reduceat(met, firsts, axis=0)
-    return found
+    return found if paired else found.view(np.uint8)[:, :columns]
 
 
 def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> Ends | None:
@@ -161,7 +167,7 @@ def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> End
     if np.isinf(x).any() or np.isinf(y).any():
         if not stay(planned):
             return None
-        first, second = [x != 0 for x in nan.without(*(np.ones(x.shape, np.uint8) for x in operands))]
+        first, second = [x != 0 for x in nan.without(*(np.ones_like(x, np.uint8) for x in operands))]
         met, other = _meeting(x, y, (first, second), paired), _meeting(y, x, (second, first), paired)
         met = (met | other) if paired else met | other.T
         return Ends(void, nan.outputs, met.T if paired else met)
