@@ -196,23 +196,15 @@ def _is_quiet(planned: Program) -> bool:
 
 def _ends_at_once(planned: Program) -> bool:
     """Whether products of zero leave a running sum, and its flags, as they are, and so do all products one that is infinite or NaN."""
-    how, aligned = planned.accumulator, planned.accumulator.aligned
+    how, aligned, kinds = planned.accumulator, planned.accumulator.aligned, dots()
     apart = how.tree or how.store or how.reduction or how.chains > 1 or how.block_sum is not None or how.leaf > 1
-    if (
-        apart
-        or planned.index is not None
-        or planned.converts
-        or planned.kind not in (dots().FUSED, dots().EXACT, dots().ALIGNED)
-    ):
+    if apart or planned.order.size or planned.kind not in (kinds.FUSED, kinds.EXACT, kinds.ALIGNED):
         return False
     if aligned is None:
         return planned.is_plain
-    whole = min(x for x in (aligned.terms, aligned.sum, aligned.addend) if x is not None) >= planned.partials.p - 1
-    return (
-        whole
-        and aligned.zeros is None is aligned.limit
-        and not (how.scale_exponent or how.keeps_zero_sign or how.unsigned_zeros)
-    )
+    kept = min(x for x in (aligned.terms, aligned.sum, aligned.addend) if x is not None)
+    zeros = how.scale_exponent or how.keeps_zero_sign or how.unsigned_zeros
+    return kept >= planned.partials.p - 1 and aligned.zeros is None is aligned.limit and not zeros
 
 
 def few(planned: Program, entered: Entered) -> list[tuple[Codes, Codes]] | None:

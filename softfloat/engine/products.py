@@ -396,16 +396,20 @@ def _ended(problem: Problem, planned: Program, call: Call, results: Results, ent
         return False
     x, y = void.without(problem.a if problem.paired else problem.a.T, problem.b)
     start = None if problem.c is None else np.where(void.untouched, 0, problem.c).astype(problem.c.dtype)
-    run(replace(problem, a=x if problem.paired else x.T, b=y, c=start), planned, call, results)
-    codes, outputs, fmt = results.codes, void.outputs, planned.partials
+    inner, fmt, outputs = planned.to_partials, planned.partials, void.outputs
+    room = results._replace(codes=np.empty(results.codes.shape, fmt.dtype)) if planned.converts else results
+    run(replace(problem, a=x if problem.paired else x.T, b=y, c=start), inner, call, room)
     if ends is None:
-        results.flags[outputs] = 0
-        codes[outputs] = planned.nan_code
-        return True
-    nan, negative, invalid = ends.of(decoded(codes, fmt, planned.entry))
-    infinity = fmt.inf_code if fmt.infinities else 0
-    results.flags[invalid] |= spec.INVALID
-    codes[outputs] = np.where(nan, planned.nan_code, np.where(negative, infinity | fmt.sign_bit, infinity))[outputs]
+        room.flags[outputs] = 0
+        room.codes[outputs] = inner.nan_code
+    else:
+        nan, negative, invalid = ends.of(decoded(room.codes, fmt, planned.entry))
+        infinity = fmt.inf_code if fmt.infinities else 0
+        special = np.where(nan, inner.nan_code, np.where(negative, infinity | fmt.sign_bit, infinity))
+        room.flags[invalid] |= spec.INVALID
+        room.codes[outputs] = special[outputs]
+    if planned.converts:
+        _finish((room.codes, room.flags), problem, planned, call, results)
     return True
 
 

@@ -149,6 +149,11 @@ class Program:
         """Whether the output's format differs from that of partials."""
         return self.output != self.partials
 
+    @cached_property
+    def to_partials(self) -> Program:
+        """The same, without that conversion."""
+        return dataclasses.replace(self, output=self.partials) if self.converts else self
+
 
 STAGE_SETTINGS = ("rounding", "overflow", "daz", "ftz", "tininess")
 

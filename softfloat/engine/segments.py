@@ -512,6 +512,5 @@ def run(
     if tally is not None and total is not None:
         for target, source in zip(tally, total, strict=True):
             target[...] = source.reshape(target.shape)
-    of_partials = dataclasses.replace(planned, output=planned.partials) if planned.converts else planned
-    codes = with_nans(joining.finished().codes, of_partials)
+    codes = with_nans(joining.finished().codes, planned.to_partials)
     return codes.reshape(shape), joining.flags.reshape(shape)
