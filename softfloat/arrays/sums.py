@@ -16,7 +16,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, fma, mul_add
-from softfloat.arrays.creation import full_like, ones_like, zeros_like
+from softfloat.arrays.creation import full, ones_like, zeros_like
 from softfloat.arrays.handlers import (
     ABSENT,
     Handler,
@@ -172,14 +172,15 @@ def _cumulative(function: Handler, start: int) -> Handler:
     def cumulative(
         x: SoftArray, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
     ) -> Any:
+        x = generic.atleast_1d(x)
         if axis is None and x.ndim != 1:
             raise ValueError(f"axis is needed for {x.ndim} axes")
         if not include_initial:
             return function(x, axis, dtype, out)
-        axis = 0 if axis is None else axis
+        axis = np.lib.array_utils.normalize_axis_index(0 if axis is None else axis, x.ndim)
         if start:
             check_has(x.format, f"{function.__name__} with include_initial", 1)
-        first = full_like(np.take(x, [0], axis), start)
+        first = full(tuple(1 if i == axis else n for i, n in enumerate(x.shape)), start, x.format)
         with arranged(x.shape, lambda found: np.insert(found, 0, -1, axis)):
             rest = function(x, axis, dtype)
         return placed(np.concatenate([first, rest], axis), out, function.__name__)
@@ -245,6 +246,10 @@ def diff(a: SoftArray, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append
     """Differences of neighbours, n times over, each rounded."""
     if n < 0:
         raise ValueError(f"n of numpy.diff must be at least 0, got {n}")
+    if not n:
+        return a
+    if not a.ndim:
+        raise ValueError("numpy.diff needs an array of at least one axis")
     result = a
     for more, before in ((prepend, True), (append, False)):
         if more is not ABSENT:
@@ -340,11 +345,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 @implements(np.vander)
 def vander(x: SoftArray, N: int | None = None, increasing: bool = False) -> SoftArray:
     """Powers of the elements, each the one before times the element, rounded."""
+    count = x.size if N is None else operator.index(N)
+    if x.ndim != 1 or count < 0:
+        raise ValueError(f"numpy.vander needs x of one axis and N of at least 0, got shape {x.shape} and N={N}")
     columns = [ones_like(x), x]
-    for _ in range(2, x.size if N is None else N):
+    for _ in range(2, count):
         columns.append(columns[-1] * x)
-    columns = columns[: x.size if N is None else max(N, 1)]
-    return generic.stack(columns if increasing else columns[::-1], axis=-1)
+    found = generic.stack(columns, axis=-1)[:, :count]
+    return found if increasing else found[:, ::-1]
 
 
 @implements(np.polyval, mixed=True)

@@ -116,9 +116,8 @@ def _reciprocal(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> A
 def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:
     """A result with NaN operands quiet in it; signalling ones raise INVALID."""
     nan = bits.isnan(x, fmt)
-    if not np.any(nan):
-        return np.asarray(result).astype(fmt.dtype)
-    return np.where(nan, evaluated(name, quieted, x, fmt), result).astype(fmt.dtype)
+    result = np.asarray(result).astype(fmt.dtype)  # NumPy makes float64 of int64 and uint64
+    return np.where(nan, evaluated(name, quieted, x, fmt), result) if np.any(nan) else result
 
 
 def _positive(x: Codes, fmt: Format) -> Any:
@@ -132,7 +131,7 @@ def _sign(name: str, fmt: Format, x: Codes) -> Any:
 
 
 def _heaviside(name: str, fmt: Format, x: Codes, at_zero: Codes) -> Any:
-    found = np.where(bits.signbit(x, fmt), 0, one_of(fmt, name))
+    found = np.where(bits.signbit(x, fmt), 0, one_of(fmt, name)).astype(fmt.dtype)
     return _quieted(name, fmt, x, np.where(bits.iszero(x, fmt), at_zero, found))
 
 

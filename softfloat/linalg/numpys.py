@@ -227,6 +227,8 @@ def norm(x: SoftArray, ord: Any = None, axis: Any = None, keepdims: bool = False
     rows, columns = axes
     if ord in (2, -2, "nuc"):
         s = svd(generic.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
+        if ord != "nuc" and not s.shape[-1]:
+            raise ValueError(f"numpy.linalg.norm with ord={ord} of no elements; accepted: ord='fro', 'nuc'")
         found = sum_(s, -1) if ord == "nuc" else s[..., 0 if ord == 2 else -1]
         return generic.expand_dims(found, tuple(i % x.ndim for i in axes)) if keepdims else found
     if ord not in (1, -1, math.inf, -math.inf):
