@@ -37,10 +37,12 @@ from softfloat.arrays.handlers import (
     restored,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import check_has, common_format, has
+from softfloat.arrays.operands import check_has, common_format
 from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
+from softfloat.bits.comparisons import quieted
 from softfloat.engine import Codes
+from softfloat.engine.arguments import has_one
 from softfloat.environments import current_environment
 from softfloat.formats import Format
 
@@ -96,16 +98,18 @@ def quotient(x: Codes, count: int | Fraction, fmt: Format, name: str) -> Codes:
     finite = np.isfinite(values)
     values = np.where(finite, values, 1.0)
     if fmt.wide or count >= MOST or not isinstance(count, int):  # float64 has no bits to spare beside wide formats
-        exact = [Fraction(value) / count if value else value for value in values.reshape(-1).tolist()]
-        codes = np.reshape(evaluated(name, bits.encode, exact, fmt), x.shape)
+        found = np.empty(x.shape, object)
+        found.flat[:] = [Fraction(value) / count if value else value for value in values.reshape(-1).tolist()]
     else:
         near = np.asarray(values / count)
         high = (near.view(np.int64) & ~np.int64(MOST - 1)).view(np.float64)
         rest = (values - high * count) - (near - high) * count
         even = near.view(np.int64) & 1 == 0
-        odd = np.where(even & (rest != 0), np.nextafter(near, np.copysign(np.inf, rest)), near)
-        codes = np.asarray(evaluated(name, bits.encode, odd, fmt))
-    return np.where(finite, codes, x).astype(fmt.dtype)
+        found = np.where(even & (rest != 0), np.nextafter(near, np.copysign(np.inf, rest)), near)
+    codes = evaluated(
+        name, bits.encode, np.where(finite, found, fmt.max), fmt
+    )  # which raises nothing in the other places
+    return np.where(finite, codes, x)
 
 
 def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, documentation: str) -> Handler:
@@ -133,7 +137,7 @@ def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, do
             return placed(by_lanes(reduced, name, a, axis, where, keepdims, initial=initial), out, name)
         codes, kept = laid_out(a.codes, axis)
         first = start if initial is ABSENT or initial is None else initial
-        if first is start and start is not ABSENT and not has(a.format, 1):  # products begin with the first element
+        if first is start and start is not ABSENT and not has_one(a.format):  # products begin with the first element
             if not codes.shape[-1]:
                 check_has(a.format, f"{name} of no elements", 1)
             first = ABSENT
@@ -193,6 +197,8 @@ def _times(name: str, fmt: Format) -> Step:
 
 
 def _multiplied(codes: Codes, fmt: Format) -> Codes:
+    if codes.shape[-1] == 1:
+        return np.asarray(evaluated("prod", quieted, codes[..., 0], fmt))
     return folded(codes, _times("prod", fmt), False)
 
 

@@ -151,10 +151,10 @@ def _nextafter(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
 def _spacing(name: str, fmt: Format, x: Codes) -> Any:
     values = np.asarray(bits.decode(x, fmt))
     finite = np.isfinite(values)
-    exponent = np.where(values == 0, fmt.emin, np.frexp(np.where(finite, values, 1.0))[1] - 1)
+    exponent = np.where(values == 0, fmt.emin, np.frexp(values)[1] - 1)
     lowest = fmt.emin if fmt.subnormals else fmt.emin + fmt.mantissa_bits
     step = np.ldexp(1.0, np.maximum(exponent, lowest) - fmt.mantissa_bits)
-    codes = evaluated(name, bits.encode, np.copysign(step, values), fmt)
+    codes = evaluated(name, bits.encode, np.where(finite, np.copysign(step, values), fmt.max), fmt)
     infinite = evaluated(name, bits.sub, x, x, fmt) if np.any(bits.isinf(x, fmt)) else codes
     return _quieted(name, fmt, x, np.where(finite, codes, infinite))
 
@@ -162,7 +162,7 @@ def _spacing(name: str, fmt: Format, x: Codes) -> Any:
 def _finite_only(name: str, fmt: Format, x: Codes, values: Any) -> Codes:
     """Values, rounded, for finite operands; infinite ones stay, NaNs become quiet."""
     finite = bits.isfinite(x, fmt)
-    codes = evaluated(name, bits.encode, np.where(finite, values, 0.0 if fmt.zero else 1.0), fmt)
+    codes = evaluated(name, bits.encode, np.where(finite, values, fmt.max), fmt)  # which raises nothing
     return _quieted(name, fmt, x, np.where(finite, codes, x))
 
 
