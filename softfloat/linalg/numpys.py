@@ -30,7 +30,7 @@ from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
 from softfloat.engine import Codes
 from softfloat.linalg import factors, rotations
-from softfloat.linalg.steps import Steps, identity, mirrored
+from softfloat.linalg.steps import Steps, identity, mirrored, read
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
 
@@ -53,7 +53,7 @@ def _each(function: Callable[..., Any], name: str, a: SoftArray, *others: Any, s
         )
     steps = Steps(a, f"numpy.linalg.{name}")
     batch = np.broadcast_shapes(a.shape[:-2], *(x.shape[:-2] for x in others))
-    count, stacks = math.prod(batch), [np.broadcast_to(x.codes, batch + x.shape[-2:]) for x in (a, *others)]
+    count, stacks = math.prod(batch), [np.broadcast_to(read(x), batch + x.shape[-2:]) for x in (a, *others)]
     stacks = [x.reshape(count, *x.shape[-2:]) for x in stacks]
     if not count:  # one, for the shapes of the results
         stacks = [identity(x.shape[-2], steps, x.shape[-1])[None] for x in stacks]
@@ -383,7 +383,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[SoftArray, SoftArray, int,
         raise np.linalg.LinAlgError(f"shapes of numpy.linalg.lstsq do not fit: {x.shape} and {y.shape}")
     steps, (m, n) = Steps(x, "numpy.linalg.lstsq"), x.shape
     right = (y.codes if y.ndim == 2 else y.codes[:, None]).copy()
-    r = np.array(x.codes if m >= n else x.codes.T)
+    r = np.array(read(x) if m >= n else read(x).T)
     reflectors, size = factors.householder(r, steps), min(m, n)
     s = wrapped(rotations.singular(r[:size], steps, False)[1], fmt)
     rank = int(np.count_nonzero(s.values > _cutoff(s, x.shape, rcond)))

@@ -47,7 +47,8 @@ def _angles(pp: Codes, qq: Codes, pq: Codes, steps: Steps) -> tuple[Codes, Codes
     root = done("sqrt", done("add", done("mul", near, near), one))
     t = done("div", one | near & sign, done("add", near & ~sign, root))
     if far.any():
-        t = np.where(far, done("div", done("div", one, done("add", one, one)), theta), t)
+        half = done("div", one, done("add", one, one))
+        t = np.where(far, done("div", half, np.where(far, theta, half)), t)  # of a theta of 0 nothing is raised
     c = done("div", one, done("sqrt", done("add", done("mul", t, t), one)))
     s = done("mul", t, c)
     return s, done("div", s, done("add", c, one))
