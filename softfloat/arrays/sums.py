@@ -37,7 +37,7 @@ from softfloat.arrays.handlers import (
     restored,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import check_has, common_format
+from softfloat.arrays.operands import check_has, common_format, one_of
 from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
 from softfloat.bits.comparisons import quieted
@@ -138,9 +138,8 @@ def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, do
         codes, kept = laid_out(a.codes, axis)
         first = start if initial is ABSENT or initial is None else initial
         if first is start and start is not ABSENT and not has_one(a.format):  # products begin with the first element
-            if not codes.shape[-1]:
-                check_has(a.format, f"{name} of no elements", 1)
-            first = ABSENT
+            unit = None if codes.shape[-1] else one_of(a.format, f"{name} of no elements")
+            first = ABSENT if unit is None else wrapped(np.array(unit, codes.dtype), a.format)
         codes = begun(codes, first, a.format, name)
         with keeping(codes, kept, keepdims):
             found = fold(codes, a.format)

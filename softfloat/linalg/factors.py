@@ -171,8 +171,9 @@ class LU:
         low, high = np.tril(factors[:, :size], -1) + np.eye(len(factors), size), np.triu(factors[:size])
         wanted = a.values[self.rows][:, self.columns]
         with np.errstate(all="ignore"):
-            shares = np.abs(wanted - low @ high) / (np.abs(low) @ np.abs(high))
-        return float(np.max(np.where(wanted == low @ high, 0.0, shares), initial=0.0))
+            product = low @ high
+            shares = np.abs(wanted - product) / (np.abs(low) @ np.abs(high))
+        return float(np.max(np.where(wanted == product, 0.0, shares), initial=0.0))
 
 
 def even(order: Places) -> bool:
@@ -434,7 +435,7 @@ def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
     beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta, v = x / (x_1 - beta) but for v_1 = 1. Where all elements but the
     first are 0, or x · x is rounded to 0, nothing is done.
     """
-    first, v = x[:1], np.full_like(x, one_of(steps.fmt, "a reflector"))
+    first, v = x[:1], np.full_like(x, one_of(steps.fmt, steps.name))
     norm = steps.computed("sqrt", steps.product(x[None], x[:, None])[0]) if len(x) > 1 else None
     if norm is None or steps.zero(norm) or not steps.magnitudes(x[1:]).any():
         return None, x[0]

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.arrays.creation import zeros
 from softfloat.arrays.handlers import (
     ABSENT,
     as_soft,
@@ -24,7 +25,7 @@ from softfloat.arrays.handlers import (
     truth,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import common_format
+from softfloat.arrays.operands import common_format, one_of
 from softfloat.arrays.order import max_, min_
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
@@ -163,7 +164,8 @@ def matrix_power(a: SoftArray, n: int) -> SoftArray:
     if n < 0:
         a, n = inv(a), -n
     if not n:
-        unit = as_soft(np.eye(a.shape[-1], dtype=bool), a.format, "matrix_power")
+        unit = zeros((a.shape[-1],) * 2, a.format)
+        np.fill_diagonal(unit.codes, one_of(a.format, "numpy.linalg.matrix_power"))
         return generic.broadcast_to(unit, a.shape).copy()
     if n == 3:
         return (a @ a) @ a
@@ -413,6 +415,8 @@ def cond(x: SoftArray, p: Any = None) -> SoftArray:
     """The quotient of the greatest and the least singular value (p=None, 2), its inverse (-2), or the product of norms of x and of `inv`."""
     if p in (None, 2, -2):
         s = svd(x, compute_uv=False)
+        if not s.shape[-1]:
+            raise np.linalg.LinAlgError(f"numpy.linalg.cond of no elements, shape {x.shape}")
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     try:
         inverse = inv(x)

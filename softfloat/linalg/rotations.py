@@ -40,7 +40,7 @@ def rounds(n: int) -> Iterator[tuple[Any, Any]]:
 def _angles(pp: Codes, qq: Codes, pq: Codes, steps: Steps) -> tuple[Codes, Codes]:
     """(s, tau) of rotations."""
     done, sign = steps.computed, steps.sign
-    one = np.full_like(pp, one_of(steps.fmt, "a rotation"))
+    one = np.full_like(pp, one_of(steps.fmt, steps.name))
     theta = done("div", done("sub", qq, pp), done("add", pq, pq))
     far = np.asarray(bits.decode(theta, steps.fmt)) ** 2 > float(steps.fmt.max)
     near = np.where(far, one, theta)

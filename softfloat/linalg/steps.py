@@ -180,7 +180,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Codes:
 def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
     """Ones on the diagonal; so many columns, or n."""
     found = np.zeros((n, n if columns is None else columns), steps.fmt.dtype)
-    np.fill_diagonal(found, one_of(steps.fmt, "the identity"))
+    np.fill_diagonal(found, one_of(steps.fmt, steps.name))
     return found
 
 
