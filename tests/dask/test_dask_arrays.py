@@ -96,7 +96,7 @@ def test_wide_formats_in_blocks() -> None:
 
 @pytest.mark.parametrize("bias", [0, 40])
 def test_reciprocals_where_1_is_no_normal_number(bias: int) -> None:
-    """The number nearest to 1 was divided: of e5m3 with bias 40, 0.0156, which gave half of the reciprocals of large numbers."""
+    """What 1 is rounded to was divided: of bias 40, infinity; of bias 0 and flushed, 0."""
     fmt = softfloat.Format("e5m3", exponent_bits=5, mantissa_bits=3, bias=bias)
     x = softfloat.from_codes(np.arange(1, fmt.max_code, dtype=np.uint16), fmt)
     for options in ({}, {"daz": True, "ftz": True}, SR):
