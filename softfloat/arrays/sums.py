@@ -34,6 +34,7 @@ from softfloat.arrays.handlers import (
     paired,
     placed,
     refuse,
+    relocated,
     restored,
 )
 from softfloat.arrays.held import evaluated, wrapped
@@ -321,8 +322,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         raise ValueError(
             f"numpy.cross of SoftArrays is of vectors of three elements, got {x.shape[-1]} and {y.shape[-1]}"
         )
-    parts = [x[..., (i + 1) % 3] * y[..., (i + 2) % 3] - x[..., (i + 2) % 3] * y[..., (i + 1) % 3] for i in range(3)]
-    return generic.stack(parts, axisc if axis is None else axis)
+    parts, target = [], axisc if axis is None else axis
+    at = np.lib.array_utils.normalize_axis_index(target, max(x.ndim, y.ndim))
+    for i in range(3):
+        with relocated(lambda index, i: (*index[:at], i, *index[at:]), i):
+            parts.append(x[..., (i + 1) % 3] * y[..., (i + 2) % 3] - x[..., (i + 2) % 3] * y[..., (i + 1) % 3])
+    return generic.stack(parts, target)
 
 
 @implements(np.interp, mixed=True)

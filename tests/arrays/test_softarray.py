@@ -796,6 +796,8 @@ PLACED: dict[str, Callable[[SoftArray, SoftArray], SoftArray]] = {
     "diff": lambda x, y: np.diff(np.where(x > 4, -x, x) * 1.5, axis=0),
     "convolve": lambda x, y: np.convolve(x.ravel(), y[:, 0]),
     "correlate": lambda x, y: np.correlate(y[:, 0], x.ravel(), "full"),
+    "cross": lambda x, y: np.cross(x[:, 1:], x[:, :3] / 2),
+    "cross, placed": lambda x, y: np.cross(x[1:], x[[0, 0, 2]] / 2, axisa=0, axisb=0, axisc=1),
 }
 if hasattr(np, "cumulative_sum"):  # NumPy 2.1
     PLACED["cumulative_sum"] = lambda x, y: np.cumulative_sum(x, axis=1, include_initial=True)
@@ -818,6 +820,15 @@ def test_a_trap_names_the_place_in_the_result(name: str) -> None:
     index = trapped.value.index
     assert len(index) == found.ndim
     assert wrong[index]
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.nanmin])
+def test_a_number_to_begin_with_has_no_place(function: Callable[..., Any]) -> None:
+    """0.1 is inexact, and the place of its trap, which it does not have, was looked up: IndexError."""
+    x = softfloat.ones((2, 3), HALF)
+    with softfloat.environment(traps="INEXACT"), pytest.raises(FloatingPointTrap) as trapped:
+        function(x, axis=1, initial=0.1, where=[True, False, True])
+    assert trapped.value.index == ()
 
 
 def test_a_refused_call_takes_no_stream() -> None:
