@@ -50,6 +50,7 @@ BY_KNOBS = {
     ("daz",): ("flush_below",),
     ("ftz",): ("ftz",),
     ("overflow",): ("overflow_flags",),
+    ("tininess",): ("late",),
     ("infinite_input",): ("infinity_flags",),
     ("random_width",): ("window_low", "window_high"),
     ("nan",): ("nan", "any_nan_signals", "product_invalid", "addend_first", "number_signalling", "second_operand"),

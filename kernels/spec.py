@@ -8,7 +8,7 @@ and NaN policies is a number in them, so one compiled loop serves all formats an
 
 from enum import IntEnum
 from functools import lru_cache
-from math import inf, nan, nextafter
+from math import inf, nan
 from typing import NamedTuple
 
 
@@ -504,6 +504,7 @@ class Target(NamedTuple):
     beneath_infinite_flags: int  # negative infinity becomes `infinity_negative`
     coded: int  # whether parity is that of codes; that of n, otherwise
     zeroless: int
+    late: int  # whether tininess is found after rounding
     none: int
     unit: int
     inexact: int
@@ -584,14 +585,14 @@ def tiny_limit(fmt: FormatSpec, rule: Rule, negative: bool, carrier: Carrier) ->
 
     After rounding, magnitudes in the sliver (2^emin - spacing, 2^emin), whose spacing is that of unbounded exponents,
     escape if they round up to 2^emin. The significand below is odd, the power of two above is even; by codes, it is the
-    other way round, as the smallest normal number of one bit has the code 1, or, without zero, 0. Where the carrier has no number
-    that narrow, a limit below 2^emin says no more than that there are some (`wide` counts in integers).
+    other way round, as the smallest normal number of one bit has the code 1, or, without zero, 0. Of wide formats the limit may lie
+    between numbers of the carrier: `wide` counts in integers.
     """
     smallest_normal = 2.0 ** emin(fmt)
     if rule.tininess is Tininess.BEFORE:
         return smallest_normal
     spacing = 2.0 ** (emin(fmt) - 1 - fmt.mantissa_bits)
-    sliver = min(smallest_normal - spacing, nextafter(smallest_normal, 0.0))
+    sliver = smallest_normal - spacing
     if rule.rounding.draws:
         return sliver
     even, odd = thresholds(rule.rounding, negative, carrier)
@@ -704,6 +705,7 @@ def target(fmt: FormatSpec, rule: Rule, carrier: Carrier) -> Target:
         beneath_infinite_flags=infinity_flags if p3109 and infinite_beneath == 0 else INVALID,
         coded=int(by_code(fmt, rule)),
         zeroless=int(not fmt.zero),
+        late=int(rule.tininess is Tininess.AFTER),
         none=0,
         unit=1,
         inexact=INEXACT,

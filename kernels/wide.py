@@ -9,7 +9,7 @@ last bit of a result is sticky: it is set where anything below it is lost. A res
 52 random bits of a stochastic rounding, a half and one more. So `rounded` decides every mode by the integers alone.
 
 `Source` and `Target` are those of `carrier` and `rounding`, made for float64. Of their floats, thresholds count, which say what a
-mode takes up by sign and parity, and limits of what is tiny, which say whether anything below 2^emin is not. Codes are signed.
+mode takes up by sign and parity. Codes are signed.
 """
 
 from functools import cache
@@ -166,8 +166,7 @@ def rounded(x, random, width, target):
     up = takes_up(whole & ONE != ZERO, fraction, rest, negative, random, width, target)
     count = whole + ONE if up else whole
     tiny = low_range
-    limit = target.tiny_negative if negative else target.tiny_positive
-    if low_range and exponent == least - 1 and limit < target.smallest_normal:
+    if low_range and exponent == least - 1 and target.late != 0:
         nearby, part, other = split(high, low, 127 - bits)
         up = takes_up(nearby & ONE != ZERO, part, other, negative, random, width, target)
         tiny = nearby + (ONE if up else ZERO) < ONE << np.uint64(bits + 1)

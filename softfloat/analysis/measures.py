@@ -46,9 +46,9 @@ def backward_error(a: Any, x: Any, b: Any, kind: str = "normwise") -> float:
     with np.errstate(all="ignore"):
         rest, sizes = np.abs(b - a @ x), np.abs(a)
         if kind == "normwise":
-            whole = sizes.sum(1).max() * np.abs(x).max() + np.abs(b).max()
+            whole = sizes.sum(1).max(initial=0) * np.abs(x).max(initial=0) + np.abs(b).max(initial=0)
             return float(rest.max() / whole) if rest.any() else 0.0
-        return float(np.max(np.where(rest == 0, 0.0, rest / (sizes @ np.abs(x) + np.abs(b)))))
+        return float(np.max(np.where(rest == 0, 0.0, rest / (sizes @ np.abs(x) + np.abs(b))), initial=0))
 
 
 def condition(a: Any, x: Any = None, kind: str = "normwise") -> float:

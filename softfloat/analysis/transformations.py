@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.accumulators import exact
 from softfloat.arrays.handlers import paired
 from softfloat.arrays.held import evaluated, wrapped
 from softfloat.arrays.softarray import SoftArray
@@ -64,7 +65,7 @@ def two_prod(a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
 
 # -- augmented operations --------------------------------------------------------------------------------------------
 
-ROUNDED = int(Flags.OVERFLOW | Flags.UNDERFLOW | Flags.INEXACT)
+ROUNDED = int(Flags.UNDERFLOW | Flags.INEXACT)
 
 
 def augmented_addition(a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
@@ -92,6 +93,8 @@ def augmented_multiplication(a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
 
 def _augmented(name: str, function: Any, a: Any, b: Any) -> tuple[SoftArray, SoftArray]:
     x, y, fmt = paired(name, a, b)
+    if not fmt.signed:
+        raise TypeError(f"{name} needs a format with negative numbers, got {fmt}; astype() converts")
     codes = np.broadcast_arrays(x.codes, y.codes)
     found = evaluated(name, function, *codes, fmt)
     return wrapped(found[0], fmt), wrapped(found[1], fmt)
@@ -105,21 +108,20 @@ def _with_errors(
         rounding=Rounding.NEAREST_ZERO, overflow=Overflow.INFINITY, daz=False, ftz=False, projection="ieee"
     )
 
-    def done(operation: Any, *operands: Any) -> Any:
-        return operation(*operands, fmt, environment=own, flags="each", **options)
+    def done(operation: Any, *operands: Any, **more: Any) -> Any:
+        return operation(*operands, fmt, environment=own, flags="each", **options, **more)
 
     main, raised = done(function, x, y)
     if function is bits.mul:
         rest, small = done(bits.fma, x, y, bits.negative(main, fmt))
-    else:  # as `two_sum` has it, of x and -y
-        other = y if function is bits.add else bits.negative(y, fmt)
-        part = done(bits.sub, main, x)[0]
-        lost = done(bits.sub, x, done(bits.sub, main, part)[0])[0]
-        rest, small = done(bits.add, lost, done(bits.sub, other, part)[0])
+    else:  # at once: steps of `two_sum` overflow near the largest number, and need subnormal numbers
+        terms = np.stack([x, y if function is bits.add else bits.negative(y, fmt), bits.negative(main, fmt)], axis=-1)
+        rest, small = done(bits.sum, terms, accumulator=exact(fmt), axis=-1, out_format=fmt)
     finite = bits.isfinite(main, fmt)
     if fmt.signed_zero:
         rest = np.where(bits.iszero(rest, fmt) & (small == 0), bits.copysign(rest, main, fmt), rest)
-    raised = np.where(finite, (raised & ~np.uint8(ROUNDED)) | small, raised)
+    kept = np.where(finite & (raised & int(Flags.OVERFLOW) == 0), raised & ~np.uint8(ROUNDED), raised)
+    raised = np.where(finite, kept | small, raised)
     found = np.stack([main, np.where(finite, rest, main)])
     return found, raised if flags == "each" else np.bitwise_or.reduce(raised, axis=None)
 

@@ -129,7 +129,7 @@ def trim_zeros(filt: SoftArray, trim: str = "fb", axis: Any = None) -> SoftArray
         raise ValueError(f"trim of numpy.trim_zeros must be of 'f' and 'b', got {trim!r}")
     axes = range(filt.ndim) if axis is None else np.lib.array_utils.normalize_axis_tuple(axis, filt.ndim)
     spans = [slice(None)] * filt.ndim
-    for i, places in enumerate(np.nonzero(truth(filt))):
+    for i, places in enumerate(np.argwhere(truth(filt)).T):
         low, high = (int(places.min()), int(places.max()) + 1) if places.size else (0, 0)
         if i in axes:
             spans[i] = slice(
@@ -313,11 +313,11 @@ def fill_diagonal(a: SoftArray, val: Any, wrap: bool = False) -> None:
 def nan_to_num(x: SoftArray, copy: bool = True, nan: Any = 0.0, posinf: Any = None, neginf: Any = None) -> SoftArray:
     """NaN and infinities replaced: by 0, the largest and the least number, or as told."""
     fmt = x.format
-    high = fmt.max_code if posinf is None else coerced(posinf, fmt, "nan_to_num")
-    low = fmt.min_code if neginf is None else coerced(neginf, fmt, "nan_to_num")
+    high = fmt.dtype.type(fmt.max_code) if posinf is None else coerced(posinf, fmt, "nan_to_num")
+    low = fmt.dtype.type(fmt.min_code) if neginf is None else coerced(neginf, fmt, "nan_to_num")
     infinite, negative = bits.isinf(x.codes, fmt), bits.signbit(x.codes, fmt)
     codes = np.where(infinite, np.where(negative, low, high), x.codes)
-    codes = np.where(bits.isnan(x.codes, fmt), coerced(nan, fmt, "nan_to_num"), codes).astype(fmt.dtype)
+    codes = np.where(bits.isnan(x.codes, fmt), coerced(nan, fmt, "nan_to_num"), codes)
     if copy:
         return wrapped(codes, fmt)
     x.codes[...] = codes

@@ -163,6 +163,9 @@ def by_lanes(
     codes, kept = laid_out(a.codes, axis)
     chosen = laid_out(np.broadcast_to(truth(mask), a.shape), axis)[0]
     flat = math.prod(codes.shape[:-1]), codes.shape[-1]
+    initial = keywords.get("initial")
+    if initial is not None and initial is not ABSENT:
+        keywords["initial"] = as_soft(initial, a.format, name)  # once, and a trap has no place then
     lanes, masks = codes.reshape(flat), chosen.reshape(flat)
     found = []
     with keeping(codes, kept, keepdims):

@@ -35,8 +35,8 @@ from softfloat.engine import Codes, folds
 from softfloat.environments import current_environment
 from softfloat.formats import Format
 
-NAN_RANK = np.int64(1) << 40
-"""Beyond every number's."""
+NAN_RANK = np.int64((1 << 63) - (1 << 51))
+"""Beyond every number's: +inf of float64 has 2^63 - 2^52, and no format has a longer magnitude."""
 
 
 def ranks(codes: Codes, fmt: Format) -> np.ndarray[Any, Any]:

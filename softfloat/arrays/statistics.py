@@ -203,8 +203,20 @@ PLACES: dict[str, Callable[[Fraction], Fraction]] = {
 """Where each method of quantiles looks instead of between two elements."""
 
 
-def _quantiles(name: str, unit: Fraction, documentation: str) -> Handler:
-    """A function of sorted elements at shares of `unit` each."""
+UNITS = {"quantile": Fraction(1), "percentile": Fraction(1, 100)}
+
+
+def _shares(q: Any, name: str) -> np.ndarray[Any, Any]:
+    """Shares of the way from the least to the greatest, exactly."""
+    shares = np.asarray(q.values if isinstance(q, SoftArray) else q, object)
+    for share in shares.reshape(-1):
+        if not 0 <= share <= 1 / UNITS[name]:
+            raise ValueError(f"q of numpy.{name} must be 0 to {1 / UNITS[name]}, got {share}")
+    return shares
+
+
+def _quantiles(name: str, documentation: str) -> Handler:
+    """A function of sorted elements at shares of a unit."""
 
     def quantiles(
         a: SoftArray,
@@ -220,19 +232,14 @@ def _quantiles(name: str, unit: Fraction, documentation: str) -> Handler:
         refuse(name, weights=weights)
         if method not in PLACES:
             raise TypeError(f"numpy.{name} of a SoftArray has no method={method!r}; accepted: {', '.join(PLACES)}")
-        shares = np.asarray(q.values if isinstance(q, SoftArray) else q, object)
+        shares = _shares(q, name)
         codes, kept = laid_out(a.codes, axis)
         last = codes.shape[-1] - 1
         if last < 0:
             raise ValueError(f"numpy.{name} of no elements")
         check_has(a.format, name, 1)  # and with it numbers near the weights
         ordered = sort(wrapped(codes, a.format))
-        places = []
-        for share in shares.reshape(-1):
-            place = Fraction(share) * unit * last
-            if not 0 <= place <= last:
-                raise ValueError(f"q of numpy.{name} must be 0 to {1 / unit}, got {share}")
-            places.append(PLACES[method](place))
+        places = [PLACES[method](Fraction(share) * UNITS[name] * last) for share in shares.reshape(-1)]
         found = []
         for place in places:
             below = math.floor(place)
@@ -255,10 +262,9 @@ def _quantiles(name: str, unit: Fraction, documentation: str) -> Handler:
 
 quantile = _quantiles(
     "quantile",
-    Fraction(1),
     "The element at a share q of the way from the least to the greatest; between two, each step from one to the other is rounded.",
 )
-percentile = _quantiles("percentile", Fraction(1, 100), "As `quantile`, of hundredths.")
+percentile = _quantiles("percentile", "As `quantile`, of hundredths.")
 
 
 # -- what is no NaN ----------------------------------------------------------------------------------------------------
@@ -287,7 +293,7 @@ def _nan_of_few(function: Handler) -> Handler:
     def found(a: SoftArray, **given: Any) -> SoftArray:
         if a.shape[-1] > _exact(given.get("correction", given.get("ddof", 0))):
             return function(a, **given)
-        shape = np.shape(given.get("q", 0)) + a.shape[:-1]
+        shape = (_shares(given["q"], function.__name__).shape if "q" in given else ()) + a.shape[:-1]
         return wrapped(quotient(np.zeros(shape, a.codes.dtype), 0, a.format, function.__name__), a.format)
 
     return found

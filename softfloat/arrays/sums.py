@@ -16,7 +16,7 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.accumulators import Accumulator, fma, mul_add
-from softfloat.arrays.creation import full_like, ones_like, zeros_like
+from softfloat.arrays.creation import full, ones_like, zeros_like
 from softfloat.arrays.handlers import (
     ABSENT,
     Handler,
@@ -34,13 +34,16 @@ from softfloat.arrays.handlers import (
     paired,
     placed,
     refuse,
+    relocated,
     restored,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import check_has, common_format, has
+from softfloat.arrays.operands import check_has, common_format, one_of
 from softfloat.arrays.order import searchsorted
 from softfloat.arrays.softarray import SoftArray
+from softfloat.bits.comparisons import quieted
 from softfloat.engine import Codes
+from softfloat.engine.arguments import has_one
 from softfloat.environments import current_environment
 from softfloat.formats import Format
 
@@ -96,16 +99,18 @@ def quotient(x: Codes, count: int | Fraction, fmt: Format, name: str) -> Codes:
     finite = np.isfinite(values)
     values = np.where(finite, values, 1.0)
     if fmt.wide or count >= MOST or not isinstance(count, int):  # float64 has no bits to spare beside wide formats
-        exact = [Fraction(value) / count if value else value for value in values.reshape(-1).tolist()]
-        codes = np.reshape(evaluated(name, bits.encode, exact, fmt), x.shape)
+        found = np.empty(x.shape, object)
+        found.flat[:] = [Fraction(value) / count if value else value for value in values.reshape(-1).tolist()]
     else:
         near = np.asarray(values / count)
         high = (near.view(np.int64) & ~np.int64(MOST - 1)).view(np.float64)
         rest = (values - high * count) - (near - high) * count
         even = near.view(np.int64) & 1 == 0
-        odd = np.where(even & (rest != 0), np.nextafter(near, np.copysign(np.inf, rest)), near)
-        codes = np.asarray(evaluated(name, bits.encode, odd, fmt))
-    return np.where(finite, codes, x).astype(fmt.dtype)
+        found = np.where(even & (rest != 0), np.nextafter(near, np.copysign(np.inf, rest)), near)
+    codes = evaluated(
+        name, bits.encode, np.where(finite, found, fmt.max), fmt
+    )  # which raises nothing in the other places
+    return np.where(finite, codes, x)
 
 
 def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, documentation: str) -> Handler:
@@ -133,10 +138,9 @@ def _reduction(name: str, fold: Callable[[Codes, Format], Codes], start: Any, do
             return placed(by_lanes(reduced, name, a, axis, where, keepdims, initial=initial), out, name)
         codes, kept = laid_out(a.codes, axis)
         first = start if initial is ABSENT or initial is None else initial
-        if first is start and start is not ABSENT and not has(a.format, 1):  # products begin with the first element
-            if not codes.shape[-1]:
-                check_has(a.format, f"{name} of no elements", 1)
-            first = ABSENT
+        if first is start and start is not ABSENT and not has_one(a.format):  # products begin with the first element
+            unit = None if codes.shape[-1] else one_of(a.format, f"{name} of no elements")
+            first = ABSENT if unit is None else wrapped(np.array(unit, codes.dtype), a.format)
         codes = begun(codes, first, a.format, name)
         with keeping(codes, kept, keepdims):
             found = fold(codes, a.format)
@@ -172,14 +176,15 @@ def _cumulative(function: Handler, start: int) -> Handler:
     def cumulative(
         x: SoftArray, /, *, axis: Any = None, dtype: Any = None, out: Any = None, include_initial: bool = False
     ) -> Any:
+        x = generic.atleast_1d(x)
         if axis is None and x.ndim != 1:
             raise ValueError(f"axis is needed for {x.ndim} axes")
         if not include_initial:
             return function(x, axis, dtype, out)
-        axis = 0 if axis is None else axis
+        axis = np.lib.array_utils.normalize_axis_index(0 if axis is None else axis, x.ndim)
         if start:
             check_has(x.format, f"{function.__name__} with include_initial", 1)
-        first = full_like(np.take(x, [0], axis), start)
+        first = full(tuple(1 if i == axis else n for i, n in enumerate(x.shape)), start, x.format)
         with arranged(x.shape, lambda found: np.insert(found, 0, -1, axis)):
             rest = function(x, axis, dtype)
         return placed(np.concatenate([first, rest], axis), out, function.__name__)
@@ -192,6 +197,8 @@ def _times(name: str, fmt: Format) -> Step:
 
 
 def _multiplied(codes: Codes, fmt: Format) -> Codes:
+    if codes.shape[-1] == 1:
+        return np.asarray(evaluated("prod", quieted, codes[..., 0], fmt))
     return folded(codes, _times("prod", fmt), False)
 
 
@@ -245,6 +252,10 @@ def diff(a: SoftArray, n: int = 1, axis: int = -1, prepend: Any = ABSENT, append
     """Differences of neighbours, n times over, each rounded."""
     if n < 0:
         raise ValueError(f"n of numpy.diff must be at least 0, got {n}")
+    if not n:
+        return a
+    if not a.ndim:
+        raise ValueError("numpy.diff needs an array of at least one axis")
     result = a
     for more, before in ((prepend, True), (append, False)):
         if more is not ABSENT:
@@ -311,8 +322,12 @@ def cross(a: Any, b: Any, axisa: int = -1, axisb: int = -1, axisc: int = -1, axi
         raise ValueError(
             f"numpy.cross of SoftArrays is of vectors of three elements, got {x.shape[-1]} and {y.shape[-1]}"
         )
-    parts = [x[..., (i + 1) % 3] * y[..., (i + 2) % 3] - x[..., (i + 2) % 3] * y[..., (i + 1) % 3] for i in range(3)]
-    return generic.stack(parts, axisc if axis is None else axis)
+    parts, target = [], axisc if axis is None else axis
+    at = np.lib.array_utils.normalize_axis_index(target, max(x.ndim, y.ndim))
+    for i in range(3):
+        with relocated(lambda index, i: (*index[:at], i, *index[at:]), i):
+            parts.append(x[..., (i + 1) % 3] * y[..., (i + 2) % 3] - x[..., (i + 2) % 3] * y[..., (i + 1) % 3])
+    return generic.stack(parts, target)
 
 
 @implements(np.interp, mixed=True)
@@ -340,11 +355,14 @@ def interp(x: Any, xp: Any, fp: Any, left: Any = None, right: Any = None, period
 @implements(np.vander)
 def vander(x: SoftArray, N: int | None = None, increasing: bool = False) -> SoftArray:
     """Powers of the elements, each the one before times the element, rounded."""
+    count = x.size if N is None else operator.index(N)
+    if x.ndim != 1 or count < 0:
+        raise ValueError(f"numpy.vander needs x of one axis and N of at least 0, got shape {x.shape} and N={N}")
     columns = [ones_like(x), x]
-    for _ in range(2, x.size if N is None else N):
+    for _ in range(2, count):
         columns.append(columns[-1] * x)
-    columns = columns[: x.size if N is None else max(N, 1)]
-    return generic.stack(columns if increasing else columns[::-1], axis=-1)
+    found = generic.stack(columns, axis=-1)[:, :count]
+    return found if increasing else found[:, ::-1]
 
 
 @implements(np.polyval, mixed=True)

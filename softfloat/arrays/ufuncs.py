@@ -116,9 +116,8 @@ def _reciprocal(name: str, fmt: Format, x: Codes, out: Codes | None = None) -> A
 def _quieted(name: str, fmt: Format, x: Codes, result: Any) -> Codes:
     """A result with NaN operands quiet in it; signalling ones raise INVALID."""
     nan = bits.isnan(x, fmt)
-    if not np.any(nan):
-        return np.asarray(result).astype(fmt.dtype)
-    return np.where(nan, evaluated(name, quieted, x, fmt), result).astype(fmt.dtype)
+    result = np.asarray(result).astype(fmt.dtype)  # NumPy makes float64 of int64 and uint64
+    return np.where(nan, evaluated(name, quieted, x, fmt), result) if np.any(nan) else result
 
 
 def _positive(x: Codes, fmt: Format) -> Any:
@@ -132,7 +131,7 @@ def _sign(name: str, fmt: Format, x: Codes) -> Any:
 
 
 def _heaviside(name: str, fmt: Format, x: Codes, at_zero: Codes) -> Any:
-    found = np.where(bits.signbit(x, fmt), 0, one_of(fmt, name))
+    found = np.where(bits.signbit(x, fmt), 0, one_of(fmt, name)).astype(fmt.dtype)
     return _quieted(name, fmt, x, np.where(bits.iszero(x, fmt), at_zero, found))
 
 
@@ -152,10 +151,10 @@ def _nextafter(name: str, fmt: Format, x: Codes, y: Codes) -> Any:
 def _spacing(name: str, fmt: Format, x: Codes) -> Any:
     values = np.asarray(bits.decode(x, fmt))
     finite = np.isfinite(values)
-    exponent = np.where(values == 0, fmt.emin, np.frexp(np.where(finite, values, 1.0))[1] - 1)
+    exponent = np.where(values == 0, fmt.emin, np.frexp(values)[1] - 1)
     lowest = fmt.emin if fmt.subnormals else fmt.emin + fmt.mantissa_bits
     step = np.ldexp(1.0, np.maximum(exponent, lowest) - fmt.mantissa_bits)
-    codes = evaluated(name, bits.encode, np.copysign(step, values), fmt)
+    codes = evaluated(name, bits.encode, np.where(finite, np.copysign(step, values), fmt.max), fmt)
     infinite = evaluated(name, bits.sub, x, x, fmt) if np.any(bits.isinf(x, fmt)) else codes
     return _quieted(name, fmt, x, np.where(finite, codes, infinite))
 
@@ -163,7 +162,7 @@ def _spacing(name: str, fmt: Format, x: Codes) -> Any:
 def _finite_only(name: str, fmt: Format, x: Codes, values: Any) -> Codes:
     """Values, rounded, for finite operands; infinite ones stay, NaNs become quiet."""
     finite = bits.isfinite(x, fmt)
-    codes = evaluated(name, bits.encode, np.where(finite, values, 0.0 if fmt.zero else 1.0), fmt)
+    codes = evaluated(name, bits.encode, np.where(finite, values, fmt.max), fmt)  # which raises nothing
     return _quieted(name, fmt, x, np.where(finite, codes, x))
 
 

@@ -129,7 +129,7 @@ def source_codes(x: Any) -> tuple[np.ndarray[Any, Any], str, spec.FormatSpec, np
     if not array.dtype.isnative:
         array = array.astype(array.dtype.newbyteorder("="))
     if array.dtype == object:
-        array, more = _from_python(array.tolist())
+        array, more = _from_python(array)
     kind, name = array.dtype.kind, array.dtype.name
     if kind == "b" or name in SMALL_INTEGERS:
         array = array.astype(np.float64)
@@ -170,7 +170,8 @@ def _odd_float(x: Any) -> tuple[float, float]:
 
 def _exact_words(x: Any) -> list[np.ndarray[Any, Any]]:
     """Numbers of any size as the three words of the wide loops' `convert_exact`."""
-    array = np.array(np.asarray(x).tolist() if hasattr(x, "__array__") else x, dtype=object)
+    array = np.asarray(x) if hasattr(x, "__array__") else np.array(x, dtype=object)
+    array = np.array(array.tolist(), dtype=object).reshape(array.shape)  # of nothing, lists have fewer axes
     words = [exact_word(value) for value in array.ravel().tolist()]
     columns = zip(*words, strict=True)
     kinds = np.uint64, np.uint64, np.int64

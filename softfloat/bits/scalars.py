@@ -184,14 +184,14 @@ def _evaluated(whole: Scalar, known: Callable[..., tuple[int, int] | None], coun
 
 def _stepped(whole: Scalar, source: Format, step: int) -> Scalar:
     """The next number: codes of positive numbers step with them, those of negative ones against them."""
-    last, sign = source.max_code, source.sign_bit
+    first, last, sign = source.smallest_subnormal_code, source.max_code, source.sign_bit
 
     def call(*operands: Any, **address: Any) -> Any:
         if not address and len(operands) == 1 and type(operands[0]) is int:
             code = operands[0]
-            if 1 < code < last:
+            if first < code < last:
                 return code + step, 0
-            if sign + 1 < code < sign + last and sign:
+            if sign + first < code < sign + last and sign:
                 return code - step, 0
         return whole(*operands, **address)
 

@@ -312,7 +312,8 @@ def _looked_at(function: str, operands: list[Any], fmt: Format, codes: bool, sou
 
     kernel: Callable[..., Any] = getattr(bits, function)
     result = da.map_blocks(kernel, *_aligned(operands)[0], fmt, dtype=fmt.dtype if codes else bool)
-    return sources[0]._moved(result) if codes else result
+    before = [one for x in sources for one in x._flags.values()]
+    return DaskArray(result, fmt, before) if codes else Truths(result, before)
 
 
 def _aligned(operands: list[Any]) -> tuple[list[Any], Any]:

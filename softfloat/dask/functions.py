@@ -11,7 +11,9 @@ import numpy as np
 
 from softfloat import bits
 from softfloat.dask.collections import COMPOSED, SUMS, DaskArray, Truths, applied, elementwise, operand
+from softfloat.engine.arguments import has_one
 from softfloat.environments import Rounding
+from softfloat.formats import float32
 
 __all__ = ["where"]
 
@@ -107,6 +109,14 @@ def _round(a: Any, decimals: int = 0) -> Any:
     return scaled / power if decimals > 0 else scaled * power
 
 
+def _reciprocal(x: DaskArray) -> Any:
+    """1 / x as `bits.arithmetic.reciprocal` has it, in formats that have no 1 too."""
+    if has_one(x.format):
+        return elementwise("divide", (1, x), "reciprocal")
+    one, kept = da.from_array(np.asarray(np.uint32(float32.one_code))), {"b_format": x.format, "out_format": x.format}
+    return applied("reciprocal", "div", [one, x.codes], float32, x.format, [x], **kept)
+
+
 def _dot(a: Any, b: Any) -> Any:
     dimensions = np.ndim(a), np.ndim(b)
     if dimensions not in ((1, 1), (2, 2)):
@@ -123,7 +133,7 @@ COMPOSED |= {getattr(np, name): _joining(name) for name in JOINS}
 COMPOSED |= {
     np.positive: lambda x: x,
     np.square: lambda x: elementwise("multiply", (x, x), "square"),
-    np.reciprocal: lambda x: elementwise("divide", (1, x), "reciprocal"),
+    np.reciprocal: _reciprocal,
     np.divmod: lambda x, y: tuple(elementwise(name, (x, y), "divmod") for name in ("floor_divide", "remainder")),
     np.where: where,
     np.clip: _clip,

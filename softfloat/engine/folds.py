@@ -75,11 +75,10 @@ def fold(
     Steps have a row for each of those of `codes`, or only the last if not `keep`. The call for row k draws in
     streams[k - 1], and columns have the addresses of their numbers.
     """
-    if not settings.rounding.draws or operation in EXTREMA:
-        rule = rule_for(settings, fmt, False)
-        if operation in EXTREMA:  # which round nothing
-            rule = choosing(fmt, settings.daz, settings.ftz, settings.nan)
-        return _settled(operation, codes, fmt, rule, keep)
+    if operation in EXTREMA:  # which round nothing
+        return _settled(operation, codes, fmt, choosing(fmt, settings.daz, settings.ftz, settings.nan), keep)
+    if not settings.rounding.draws:
+        return _settled(operation, codes, fmt, rule_for(settings, fmt, False), keep)
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)

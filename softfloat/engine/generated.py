@@ -219,7 +219,8 @@ def written(fmt: Format, rule: spec.Rule, double: bool) -> Codes:
     nan, rebias = spec.target(fmt.spec, rule, CARRIER64).nan, (1 << bits.width - 2 - bits.mantissa_bits) - 1 - fmt.bias
     usual = spec.target(fmt.spec, parameters.rule_for(parameters.NEAREST, fmt, True), CARRIER64)
     of_nan = rule.overflow is Overflow.NAN
-    least = carrier(fmt.tiny), carrier(2.0**bits.mantissa_bits * fmt.smallest_subnormal)
+    with np.errstate(over="ignore"):  # of sums that float32 has no room for, which this does not write
+        least = carrier(fmt.tiny), carrier(2.0**bits.mantissa_bits * fmt.smallest_subnormal)
     numbers = dict(zip(("tiny", "quanta"), (int(x.view(kind)) for x in least), strict=True)) if rebias else {}
     numbers |= {
         "size": fmt.dtype.itemsize, "rebias": rebias << bits.mantissa_bits, "from_number": bits.mantissa_bits - fmt.mantissa_bits,

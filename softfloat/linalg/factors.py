@@ -15,10 +15,10 @@ from softfloat import bits
 from softfloat.arrays.handlers import as_soft
 from softfloat.arrays.held import wrapped
 from softfloat.arrays.operands import one_of
-from softfloat.arrays.softarray import SoftArray, from_codes
+from softfloat.arrays.softarray import SoftArray
 from softfloat.checks import check_choice, check_switch
 from softfloat.engine import Codes
-from softfloat.linalg.steps import Raised, Steps, Summing, check_matrix, identity, mirrored, spread
+from softfloat.linalg.steps import Raised, Steps, Summing, check_matrix, identity, mirrored, read, spread
 from softfloat.status import Flags
 
 __all__ = ["LDL", "LU", "ldl", "lu", "solve_triangular"]
@@ -142,7 +142,7 @@ class LU:
         """Lower triangular, with ones on the diagonal."""
         m, n = self.lu.shape
         found: Any = np.tril(self.lu)[:, : min(m, n)]
-        np.fill_diagonal(found, 1)
+        np.fill_diagonal(found.codes, one_of(found.format, "softfloat.linalg.LU.l"))
         return found
 
     @property
@@ -167,11 +167,13 @@ class LU:
 
     def backward_error(self, a: SoftArray) -> float:
         """The greatest element of ``|a - l u| / (|l| |u|)``, in float64: of componentwise bounds the constant."""
-        low, high = self.l.values, self.u.values
+        factors, size = np.asarray(self.lu.values), min(self.lu.shape)
+        low, high = np.tril(factors[:, :size], -1) + np.eye(len(factors), size), np.triu(factors[:size])
         wanted = a.values[self.rows][:, self.columns]
         with np.errstate(all="ignore"):
-            shares = np.abs(wanted - low @ high) / (np.abs(low) @ np.abs(high))
-        return float(np.max(np.where(wanted == low @ high, 0.0, shares), initial=0.0))
+            product = low @ high
+            shares = np.abs(wanted - product) / (np.abs(low) @ np.abs(high))
+        return float(np.max(np.where(wanted == product, 0.0, shares), initial=0.0))
 
 
 def even(order: Places) -> bool:
@@ -223,7 +225,7 @@ def lu(a: SoftArray, *, pivot: str = "partial", block: int | None = None, accumu
     a = check_matrix(a, name)
     check_choice("pivot", pivot, ("partial", "none", "complete"))
     steps = Steps(a, name, block, accumulator)
-    codes = a.codes.copy()
+    codes = read(a).copy()
     with Raised() as raised:
         rows, columns = factor(codes, steps, pivot)
     with np.errstate(all="ignore"):
@@ -375,7 +377,8 @@ def ldl(a: SoftArray) -> LDL:
     name = "softfloat.linalg.ldl"
     a = check_matrix(a, name, square=True)
     steps, n = Steps(a, name), len(a)
-    codes = mirrored(a.codes)
+    one = one_of(a.format, name)
+    codes = mirrored(read(a))
     low, rows = np.zeros_like(codes), np.arange(n)
     d: Any = wrapped(np.zeros_like(codes), a.format)
     with Raised() as raised:
@@ -400,9 +403,8 @@ def ldl(a: SoftArray) -> LDL:
                 rest = steps.added(codes[below, below], steps.negated(low[below, here]), columns.T)
                 codes[below, below] = mirrored(rest)
             k += size
-    unit: Any = from_codes(low, a.format)
-    np.fill_diagonal(unit, 1)
-    return LDL(unit, d, rows, raised.flags)
+    np.fill_diagonal(low, one)
+    return LDL(wrapped(low, a.format), d, rows, raised.flags)
 
 
 def _pivot(sizes: np.ndarray[Any, Any]) -> tuple[int, int]:
@@ -433,7 +435,7 @@ def _reflector(x: Codes, steps: Steps) -> tuple[Reflector, Codes]:
     beta = -sign(x_1) sqrt(x · x), tau = (beta - x_1) / beta, v = x / (x_1 - beta) but for v_1 = 1. Where all elements but the
     first are 0, or x · x is rounded to 0, nothing is done.
     """
-    first, v = x[:1], np.full_like(x, one_of(steps.fmt, "a reflector"))
+    first, v = x[:1], np.full_like(x, one_of(steps.fmt, steps.name))
     norm = steps.computed("sqrt", steps.product(x[None], x[:, None])[0]) if len(x) > 1 else None
     if norm is None or steps.zero(norm) or not steps.magnitudes(x[1:]).any():
         return None, x[0]

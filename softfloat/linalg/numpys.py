@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits
+from softfloat.arrays.creation import zeros
 from softfloat.arrays.handlers import (
     ABSENT,
     as_soft,
@@ -24,13 +25,13 @@ from softfloat.arrays.handlers import (
     truth,
 )
 from softfloat.arrays.held import evaluated, wrapped
-from softfloat.arrays.operands import common_format
+from softfloat.arrays.operands import common_format, one_of
 from softfloat.arrays.order import max_, min_
 from softfloat.arrays.softarray import SoftArray
 from softfloat.arrays.sums import dots_of, prod, sum_
 from softfloat.engine import Codes
 from softfloat.linalg import factors, rotations
-from softfloat.linalg.steps import Steps, identity, mirrored
+from softfloat.linalg.steps import Steps, identity, mirrored, read
 
 generic: Any = np  # NumPy's functions, called on SoftArrays: their signatures know arrays alone
 
@@ -53,7 +54,7 @@ def _each(function: Callable[..., Any], name: str, a: SoftArray, *others: Any, s
         )
     steps = Steps(a, f"numpy.linalg.{name}")
     batch = np.broadcast_shapes(a.shape[:-2], *(x.shape[:-2] for x in others))
-    count, stacks = math.prod(batch), [np.broadcast_to(x.codes, batch + x.shape[-2:]) for x in (a, *others)]
+    count, stacks = math.prod(batch), [np.broadcast_to(read(x), batch + x.shape[-2:]) for x in (a, *others)]
     stacks = [x.reshape(count, *x.shape[-2:]) for x in stacks]
     if not count:  # one, for the shapes of the results
         stacks = [identity(x.shape[-2], steps, x.shape[-1])[None] for x in stacks]
@@ -163,7 +164,8 @@ def matrix_power(a: SoftArray, n: int) -> SoftArray:
     if n < 0:
         a, n = inv(a), -n
     if not n:
-        unit = as_soft(np.eye(a.shape[-1], dtype=bool), a.format, "matrix_power")
+        unit = zeros((a.shape[-1],) * 2, a.format)
+        np.fill_diagonal(unit.codes, one_of(a.format, "numpy.linalg.matrix_power"))
         return generic.broadcast_to(unit, a.shape).copy()
     if n == 3:
         return (a @ a) @ a
@@ -227,6 +229,8 @@ def norm(x: SoftArray, ord: Any = None, axis: Any = None, keepdims: bool = False
     rows, columns = axes
     if ord in (2, -2, "nuc"):
         s = svd(generic.moveaxis(x, (rows, columns), (-2, -1)), compute_uv=False)
+        if ord != "nuc" and not s.shape[-1]:
+            raise ValueError(f"numpy.linalg.norm with ord={ord} of no elements; accepted: ord='fro', 'nuc'")
         found = sum_(s, -1) if ord == "nuc" else s[..., 0 if ord == 2 else -1]
         return generic.expand_dims(found, tuple(i % x.ndim for i in axes)) if keepdims else found
     if ord not in (1, -1, math.inf, -math.inf):
@@ -381,7 +385,7 @@ def lstsq(a: Any, b: Any, rcond: Any = None) -> tuple[SoftArray, SoftArray, int,
         raise np.linalg.LinAlgError(f"shapes of numpy.linalg.lstsq do not fit: {x.shape} and {y.shape}")
     steps, (m, n) = Steps(x, "numpy.linalg.lstsq"), x.shape
     right = (y.codes if y.ndim == 2 else y.codes[:, None]).copy()
-    r = np.array(x.codes if m >= n else x.codes.T)
+    r = np.array(read(x) if m >= n else read(x).T)
     reflectors, size = factors.householder(r, steps), min(m, n)
     s = wrapped(rotations.singular(r[:size], steps, False)[1], fmt)
     rank = int(np.count_nonzero(s.values > _cutoff(s, x.shape, rcond)))
@@ -411,6 +415,8 @@ def cond(x: SoftArray, p: Any = None) -> SoftArray:
     """The quotient of the greatest and the least singular value (p=None, 2), its inverse (-2), or the product of norms of x and of `inv`."""
     if p in (None, 2, -2):
         s = svd(x, compute_uv=False)
+        if not s.shape[-1]:
+            raise np.linalg.LinAlgError(f"numpy.linalg.cond of no elements, shape {x.shape}")
         return s[..., -1] / s[..., 0] if p == -2 else s[..., 0] / s[..., -1]
     try:
         inverse = inv(x)

@@ -197,7 +197,7 @@ def _errors(a: SoftArray, b: SoftArray, x: SoftArray, exact: Any) -> list[float]
     errors = [backward_error(matrix, found, right, kind) for kind in ("normwise", "componentwise")]
     if exact is not None:
         with np.errstate(all="ignore"):
-            errors.append(float(np.abs(found - exact).max() / np.abs(exact).max()))
+            errors.append(float(np.abs(found - exact).max() / np.abs(exact).max()) if found.size else 0.0)
     return errors
 
 

@@ -40,14 +40,15 @@ def rounds(n: int) -> Iterator[tuple[Any, Any]]:
 def _angles(pp: Codes, qq: Codes, pq: Codes, steps: Steps) -> tuple[Codes, Codes]:
     """(s, tau) of rotations."""
     done, sign = steps.computed, steps.sign
-    one = np.full_like(pp, one_of(steps.fmt, "a rotation"))
+    one = np.full_like(pp, one_of(steps.fmt, steps.name))
     theta = done("div", done("sub", qq, pp), done("add", pq, pq))
     far = np.asarray(bits.decode(theta, steps.fmt)) ** 2 > float(steps.fmt.max)
     near = np.where(far, one, theta)
     root = done("sqrt", done("add", done("mul", near, near), one))
     t = done("div", one | near & sign, done("add", near & ~sign, root))
     if far.any():
-        t = np.where(far, done("div", done("div", one, done("add", one, one)), theta), t)
+        half = done("div", one, done("add", one, one))
+        t = np.where(far, done("div", half, np.where(far, theta, half)), t)  # of a theta of 0 nothing is raised
     c = done("div", one, done("sqrt", done("add", done("mul", t, t), one)))
     s = done("mul", t, c)
     return s, done("div", s, done("add", c, one))

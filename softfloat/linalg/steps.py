@@ -162,6 +162,15 @@ class Raised:
         self._status.add(int(self._before))
 
 
+def read(x: SoftArray) -> Codes:
+    """Codes in which each zero is that of +0 or -0, as pivots are chosen by codes: in formats without subnormal numbers others read as zero, too."""
+    fmt = x.format
+    if fmt.subnormals:
+        return x.codes
+    sign = fmt.sign_bit if fmt.signed_zero else 0
+    return np.where(bits.iszero(x.codes, fmt), x.codes & fmt.dtype.type(sign), x.codes)
+
+
 def spread(x: Any, shape: tuple[int, ...]) -> Codes:
     """Codes over and over in a shape: loops take operands of one shape at once."""
     x = np.asarray(x)
@@ -171,7 +180,7 @@ def spread(x: Any, shape: tuple[int, ...]) -> Codes:
 def identity(n: int, steps: Steps, columns: int | None = None) -> Codes:
     """Ones on the diagonal; so many columns, or n."""
     found = np.zeros((n, n if columns is None else columns), steps.fmt.dtype)
-    np.fill_diagonal(found, one_of(steps.fmt, "the identity"))
+    np.fill_diagonal(found, one_of(steps.fmt, steps.name))
     return found
 
 

@@ -18,6 +18,9 @@ from softfloat.status import Flags, FloatingPointTrap
 
 SMALL = Format("e3m2", exponent_bits=3, mantissa_bits=2)
 UNSIGNED_ZERO = Format("e3m2fnuz", exponent_bits=3, mantissa_bits=2, nan="fnuz")
+FLUSHED = Format("e3m2 flushed", exponent_bits=3, mantissa_bits=2, subnormals=False)
+NARROW = Format("e1m3 flushed", exponent_bits=1, mantissa_bits=3, nan="fnuz", subnormals=False)
+"""In which the steps of Knuth's sum underflow and overflow: errors were wrong, and nothing was raised."""
 OPERATIONS: dict[str, tuple[Callable[..., Any], Callable[[Any, Any], Any]]] = {
     "addition": (analysis.augmented_addition, Fraction.__add__),
     "subtraction": (analysis.augmented_subtraction, Fraction.__sub__),
@@ -38,7 +41,7 @@ def ties_to_zero(x: Fraction, numbers: Sequence[Fraction]) -> Fraction | None:
 
 @pytest.mark.parametrize("name", OPERATIONS)
 @pytest.mark.parametrize(
-    "fmt", [SMALL, UNSIGNED_ZERO, pytest.param(float8_e5m2, marks=pytest.mark.exhaustive)], ids=str
+    "fmt", [SMALL, UNSIGNED_ZERO, FLUSHED, NARROW, pytest.param(float8_e5m2, marks=pytest.mark.exhaustive)], ids=str
 )
 def test_results_and_errors_of_all_pairs(name: str, fmt: Format) -> None:
     function, exactly = OPERATIONS[name]
@@ -66,7 +69,7 @@ def test_results_and_errors_of_all_pairs(name: str, fmt: Format) -> None:
             inexact |= left != whole - wanted
             if whole == wanted and fmt.signed_zero:
                 assert math.copysign(1, e) == math.copysign(1, s), (a, b)
-    assert inexact == (name == "multiplication")
+    assert inexact == (name == "multiplication" or not fmt.subnormals)
     assert bool(env.status.flags & Flags.UNDERFLOW) == inexact
     assert env.status.flags & Flags.OVERFLOW
     assert bool(env.status.flags & Flags.INVALID) == fmt.infinities
@@ -97,3 +100,20 @@ def test_what_is_exact_raises_nothing() -> None:
 def test_traps_name_the_operation() -> None:
     with softfloat.environment(traps="OFLO"), pytest.raises(FloatingPointTrap, match="augmented_multiplication"):
         analysis.augmented_multiplication(softfloat.array([1.0, 300.0], "float16"), 300)
+
+
+def test_what_overflows_to_the_largest_number_raises_it() -> None:
+    fmt = Format("e3m2 finite", exponent_bits=3, mantissa_bits=2, nan="none")
+    with softfloat.environment() as env:
+        s, e = analysis.augmented_addition(softfloat.array(fmt.max, fmt), fmt.max)
+    assert (float(s), float(e)) == (fmt.max, fmt.max)
+    assert env.status.flags == Flags.OVERFLOW | Flags.INEXACT
+
+
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_errors_are_negative_numbers(name: str) -> None:
+    """The sum of unsigned numbers had a NaN, and no flag, for its error."""
+    fmt = Format("e4m3 unsigned", exponent_bits=4, mantissa_bits=3, signed=False)
+    x = softfloat.ones(2, fmt)
+    with pytest.raises(TypeError, match=f"augmented_{name} needs a format with negative numbers, got e4m3 unsigned"):
+        OPERATIONS[name][0](x, x)

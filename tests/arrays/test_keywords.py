@@ -458,6 +458,23 @@ EMPTY: dict[str, Callable[[Any], Any]] = {
 }
 
 
+FEW: dict[str, Callable[[Any], Any]] = {
+    "zeros at the ends of no axis": lambda x: [np.trim_zeros(x[0, 0]), np.trim_zeros(x[0, 0] * 0)],
+    "running sums of no axis": lambda x: np.cumulative_sum(x[0, 0], include_initial=True),
+    "running sums of nothing": lambda x: np.cumulative_sum(x[:, :0], axis=-1, include_initial=True),
+    "running products of nothing": lambda x: np.cumulative_prod(x[:0], axis=0, include_initial=True),
+    "no differences": lambda x: [np.diff(x, 0, prepend=1), np.diff(x[0, 0], 0, append=2)],
+    "no powers": lambda x: [np.vander(x[0], 0).shape, np.vander(x[0, :0]).shape],
+}
+
+
+@pytest.mark.parametrize("name", FEW)
+def test_few_elements(name: str) -> None:
+    """What has no axis, no elements or nothing to do: IndexError, one power too many, differences of none with numbers put before."""
+    x = np.arange(1, 7, dtype=np.float16).reshape(2, 3)
+    compare(FEW[name](softfloat.array(x)), FEW[name](x))
+
+
 @pytest.mark.parametrize("name", EMPTY)
 def test_masked_reductions_of_nothing(name: str) -> None:
     """Shapes and starts of reductions of what a mask leaves, along an axis without elements and beside one."""
@@ -512,6 +529,13 @@ def test_stable_orders_agree(how: dict[str, Any]) -> None:
         (lambda x: np.copyto(x, 0.1, casting="safe"), "casting='safe'"),
         (lambda x: np.subtract.reduce(x, where=[True, False, True, True]), "where="),
         (lambda x: np.pad(x, 2, "reflect", reflect_type="odd"), "reflect_type='odd'"),
+        (lambda x: np.quantile(x[:1], 1.5), r"q of numpy\.quantile must be 0 to 1, got 1\.5"),
+        (lambda x: np.percentile(x, np.nan), r"q of numpy\.percentile must be 0 to 100, got nan"),
+        (lambda x: np.nanquantile(x[:0], 1.5), r"q of numpy\.quantile must be 0 to 1, got 1\.5"),
+        (lambda x: np.vander(x.reshape(2, -1)), r"numpy\.vander needs x of one axis"),
+        (lambda x: np.vander(x, -1), r"N of at least 0, got shape \(4,\) and N=-1"),
+        (lambda x: np.diff(x[0], prepend=1), r"numpy\.diff needs an array of at least one axis"),
+        (lambda x: np.linalg.norm(x.reshape(2, -1)[:0], -2), r"numpy\.linalg\.norm with ord=-2 of no elements"),
     ],
 )
 def test_values_that_no_keyword_has(call: Callable[[Any], Any], message: str) -> None:

@@ -796,6 +796,8 @@ PLACED: dict[str, Callable[[SoftArray, SoftArray], SoftArray]] = {
     "diff": lambda x, y: np.diff(np.where(x > 4, -x, x) * 1.5, axis=0),
     "convolve": lambda x, y: np.convolve(x.ravel(), y[:, 0]),
     "correlate": lambda x, y: np.correlate(y[:, 0], x.ravel(), "full"),
+    "cross": lambda x, y: np.cross(x[:, 1:], x[:, :3] / 2),
+    "cross, placed": lambda x, y: np.cross(x[1:], x[[0, 0, 2]] / 2, axisa=0, axisb=0, axisc=1),
 }
 if hasattr(np, "cumulative_sum"):  # NumPy 2.1
     PLACED["cumulative_sum"] = lambda x, y: np.cumulative_sum(x, axis=1, include_initial=True)
@@ -818,6 +820,15 @@ def test_a_trap_names_the_place_in_the_result(name: str) -> None:
     index = trapped.value.index
     assert len(index) == found.ndim
     assert wrong[index]
+
+
+@pytest.mark.parametrize("function", [np.sum, np.prod, np.max, np.nanmin])
+def test_a_number_to_begin_with_has_no_place(function: Callable[..., Any]) -> None:
+    """0.1 is inexact, and the place of its trap, which it does not have, was looked up: IndexError."""
+    x = softfloat.ones((2, 3), HALF)
+    with softfloat.environment(traps="INEXACT"), pytest.raises(FloatingPointTrap) as trapped:
+        function(x, axis=1, initial=0.1, where=[True, False, True])
+    assert trapped.value.index == ()
 
 
 def test_a_refused_call_takes_no_stream() -> None:
@@ -869,6 +880,40 @@ def test_formats_whose_normal_numbers_do_not_include_1() -> None:
     for name, call in (("sign", np.sign), ("ones", np.ones_like), ("heaviside", lambda x: np.heaviside(x, x))):
         with pytest.raises(ValueError, match=f"{name} needs a 1, and e5m3_beyond has none"):
             call(y)
+
+
+@pytest.mark.parametrize("value", [math.inf, math.nan])
+def test_nothing_is_raised_beside_infinities_and_nans(value: float) -> None:
+    """A third of the 1 that stood in their places was inexact: the mean of (NaN, 1, 2) raised INEXACT, of other formats OVERFLOW."""
+    beyond = softfloat.Format("e5m3_beyond", exponent_bits=5, mantissa_bits=3, bias=40)
+    wide = softfloat.Format("e9m30_beyond", exponent_bits=9, mantissa_bits=30, bias=600)
+    least = softfloat.Format(
+        "e3m2_beyond", 3, 2, bias=-9, infinities=True, nan="fn", signed=False, subnormals=False, zero=False
+    )
+    for fmt in (HALF, beyond, wide, least):
+        x = softfloat.array([value, fmt.max, fmt.max], fmt)
+        calls = [lambda x: np.frexp(x[:1]), lambda x: np.ldexp(x, 0), lambda x: np.spacing(x) if value != value else 0]
+        calls += [lambda x: np.mean(x[:1] + x[:1]), lambda x: np.mean(np.tile(x[:1], 3))] * fmt.zero
+        for call in calls:
+            with softfloat.environment() as env:
+                call(x)
+            assert not env.status.flags, (fmt, call)
+
+
+def test_products_where_1_is_subnormal() -> None:
+    """They began with it: flushed, it made each product 0. Those of one number are quiet, as all are."""
+    fmt = softfloat.Format("e3m3_above", exponent_bits=3, mantissa_bits=3, bias=-1)  # normal from 4; 1 is 0b000010
+    x = softfloat.from_codes([0b001001, 0b001000], fmt)
+    for setting in ("daz", "ftz"):
+        with softfloat.environment(**{setting: True}) as env:
+            assert np.prod(x).codes == 0b011001  # 4.5 * 4 = 18
+            assert np.prod(x[:1]).codes == np.prod(x[:1], axis=0).codes == 0b001001
+            assert np.prod(x[:0]).codes == (0b000010 if setting == "ftz" else 0)  # which `daz` reads as 0
+        assert not env.status.flags
+    far = softfloat.Format("e5m3_beyond", exponent_bits=5, mantissa_bits=3, bias=40)
+    with softfloat.environment() as env:
+        assert np.prod(softfloat.from_codes([far.inf_code + 1], far)).codes == far.nan_code
+    assert env.status.flags == softfloat.Flags.INVALID
 
 
 def test_a_trap_leaves_the_operation_complete() -> None:

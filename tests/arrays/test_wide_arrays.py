@@ -185,3 +185,33 @@ def test_powers_of_two_reach_both_ends(fmt: Format) -> None:
         for value, code in zip(bits.decode(codes, fmt).tolist(), found.codes.tolist(), strict=True):
             exact = Fraction(value) * Fraction(2) ** max(min(shift, 5000), -5000) if value else value
             assert code == reference.encode(exact, fmt)[0], (value, shift)
+
+
+@pytest.mark.parametrize("fmt", [*WIDE, Format("e11m51", 11, 51), Format("unsigned", 11, 52, signed=False)], ids=str)
+def test_codes_stay_integers(fmt: Format) -> None:
+    """`numpy.where` makes float64 of uint64 and int64: heaviside(0, 0.1) of float64 was 0x3FB9999999999A00, nan_to_num(inf) was inf, and
+    `sign` lost the payloads of NaNs."""
+    nan = fmt.nan_code + 1
+    x = softfloat.from_codes([0, fmt.one_code + 1, fmt.inf_code, nan], fmt)
+    tenth = softfloat.array(0.1, fmt)
+    with softfloat.environment(nan="x86"):
+        assert np.heaviside(x, tenth).codes.tolist() == [int(tenth.codes), fmt.one_code, fmt.one_code, nan]
+        assert np.sign(x).codes.tolist() == [0, fmt.one_code, fmt.one_code, nan]
+    assert np.nan_to_num(x, nan=2).codes.tolist() == [
+        0,
+        fmt.one_code + 1,
+        fmt.max_code,
+        fmt.one_code + (1 << fmt.mantissa_bits),
+    ]
+
+
+@pytest.mark.parametrize("fmt", [*WIDE, Format("e11m51", 11, 51), Format("unsigned", 11, 52, signed=False)], ids=str)
+def test_nans_are_the_last(fmt: Format) -> None:
+    """Their rank was 2^40, before most numbers of more than 40 bits: sort([3, NaN, 1]) was [NaN, 1, 3]."""
+    x = softfloat.array([3.0, np.nan, 1.0, np.inf, fmt.max, 0.0], fmt)
+    wanted = [0.0, 1.0, 3.0, fmt.max, np.inf, np.nan]
+    np.testing.assert_array_equal(np.sort(x).values, wanted)
+    np.testing.assert_array_equal(np.sort(x, stable=True).values, wanted)
+    np.testing.assert_array_equal(np.unique(np.tile(x, 2)).values, wanted)
+    np.testing.assert_array_equal(np.unique(np.tile(x, 2), equal_nan=False).values, [*wanted, np.nan])
+    np.testing.assert_array_equal(np.setdiff1d(x, x[:1]).values, [value for value in wanted if value != 3])

@@ -758,6 +758,13 @@ def test_masks_are_refused_elsewhere() -> None:
             call()
 
 
+@pytest.mark.parametrize("name", ["float16", "float64"])
+@pytest.mark.parametrize("shape", [(0,), (0, 4), (2, 0, 3)])
+def test_no_numbers_as_objects(shape: tuple[int, ...], name: str) -> None:
+    """Lists of nothing have fewer axes: (0, 4) became (0,)."""
+    assert bits.encode(np.empty(shape, object), name)[0].shape == shape
+
+
 def test_codes_as_objects() -> None:
     """Arrays of Python integers, as lists of them and as pandas make them."""
     codes = np.array([0x3C00, np.uint16(0x4000)], object)

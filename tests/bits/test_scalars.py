@@ -9,7 +9,7 @@ import exported
 import numpy as np
 import pytest
 
-from softfloat import Environment, bits
+from softfloat import Environment, Format, bits
 from softfloat.bits.functions import evaluations
 from softfloat.bits.functions.evaluations import EVALUATED
 from softfloat.bits.operations import ELEMENTWISE
@@ -19,7 +19,7 @@ PREPARED = ("add", "sub", "mul", "div", "remainder", "sqrt", "fma", "round_to_in
 OTHERS = ("exp", "atan2", "eq", "lt", "maximum", "minimum_number", "next_up")
 
 
-def rows(fmt: str, count: int, size: int, seed: int) -> list[list[int]]:
+def rows(fmt: Format | str, count: int, size: int, seed: int) -> list[list[int]]:
     columns = exported.operands(bits.scalars.check_format(fmt), count, 500, seed)
     chosen = np.random.default_rng(seed).permutation(np.stack(columns, 1))[:size]
     return chosen.astype(object).tolist()
@@ -80,9 +80,14 @@ def test_a_value_near_a_tie_goes_the_long_way() -> None:
     assert known(*codes) is None
 
 
-@pytest.mark.parametrize("fmt", ["float32", "tfloat32"])
+FLUSHED = Format("e8m20 flushed", exponent_bits=8, mantissa_bits=20, subnormals=False)
+ZEROLESS = Format("e8m20 without zero", 8, 20, signed=False, subnormals=False, zero=False)
+
+
+@pytest.mark.parametrize("fmt", ["float32", "tfloat32", FLUSHED, ZEROLESS], ids=str)
 @pytest.mark.parametrize("operation", ["next_up", "next_down"])
-def test_neighbours(operation: str, fmt: str) -> None:
+def test_neighbours(operation: str, fmt: Format | str) -> None:
+    """Below the smallest normal number is 0 where there are no subnormal ones: 0x000fffff was, which reads as zero."""
     prepared = bits.scalar(operation, fmt)
     for (code,) in rows(fmt, 1, 400, 3):
         same(prepared(code), getattr(bits, operation)(code, fmt))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from fractions import Fraction
 from typing import Any
 
@@ -255,6 +256,25 @@ def test_codes_of_both_signs_in_a_list() -> None:
     for codes in ([0.0, float(1 << 63)], [0.5], np.array([0.0])):
         with pytest.raises(TypeError, match="got dtype float64"):
             softfloat.from_codes(codes, "float64")
+
+
+@pytest.mark.parametrize("mantissa_bits", [51, 52])
+def test_what_rounds_up_to_the_smallest_normal_number_is_not_tiny(mantissa_bits: int) -> None:
+    """No float64 lies between 2^-254 and the least of such numbers, and sin(2^-254), below it by a part in 2^510, raised UNDERFLOW."""
+    fmt = Format("e9", exponent_bits=9, mantissa_bits=mantissa_bits)
+    numbers = [
+        sign * Fraction(2) ** fmt.emin * (1 - Fraction(1, 2**n))
+        for sign in (1, -1)
+        for n in (52, 53, 54, 55, 60, 127, 300)
+    ]
+    smallest = [fmt.smallest_normal_code, fmt.smallest_normal_code | fmt.sign_bit]
+    settled = [mode.name.lower() for mode in Rounding if not mode.draws]
+    for mode, tininess in itertools.product(settled, ("after", "before")):
+        options = {"rounding": mode, "tininess": tininess}
+        found = zip(*bits.encode(numbers, fmt, **options), strict=True)
+        assert [tuple(map(int, x)) for x in found] == [reference.encode(x, fmt, **options) for x in numbers], options
+        found = zip(*bits.sin(smallest, fmt, **options), strict=True)
+        assert [tuple(map(int, x)) for x in found] == [reference.sin(x, fmt, **options) for x in smallest], options
 
 
 def test_neighbour_of_a_power_of_two_is_half_as_far_below() -> None:

@@ -72,6 +72,8 @@ CASES: dict[str, Callable[..., Any]] = {
     "truths": lambda x, y: ((x < y) & ~(y < 0.1)) | (x * 3 > 1) ^ (x == y),
     "logical": lambda x, y: np.logical_and(x * y, np.where(x < 0, 0.0, y)) ^ np.logical_not(x),
     "moved": lambda x, y: np.swapaxes(np.flip(x * y, 1), 0, 1).T + np.roll(np.vstack([x, y])[::2], 2, 0) * 1.3,
+    "looked at": lambda x, y: np.isnan(x * 3e4 - y * 4e4) | np.signbit(y),
+    "signs of what was computed": lambda x, y: np.copysign(x, y * 3e4),
     "dot": lambda x, y: np.dot(x[0, :6] * 1.1, y[1, :6]) * np.dot(x[:, :6], np.transpose(y[:, :6])),
 }
 
@@ -90,6 +92,21 @@ def test_wide_formats_in_blocks() -> None:
     how = chunked(3, fma(softfloat.float64), softfloat.float64)
     with softfloat.environment(accumulator=how), pytest.raises(ValueError, match=r"one chunk along k.*not wide"):
         soft.from_array(x, chunks=(4, 3)) @ soft.from_array(y, chunks=3)
+
+
+@pytest.mark.parametrize("bias", [0, 40])
+def test_reciprocals_where_1_is_no_normal_number(bias: int) -> None:
+    """What 1 is rounded to was divided: of bias 40, infinity; of bias 0 and flushed, 0."""
+    fmt = softfloat.Format("e5m3", exponent_bits=5, mantissa_bits=3, bias=bias)
+    x = softfloat.from_codes(np.arange(1, fmt.max_code, dtype=np.uint16), fmt)
+    for options in ({}, {"daz": True, "ftz": True}, SR):
+        with softfloat.environment(**options) as env:
+            whole, flags = np.reciprocal(x), env.status.flags
+        with softfloat.environment(**options):
+            lazy = np.reciprocal(soft.from_array(x, chunks=50))
+        with softfloat.environment() as env:
+            np.testing.assert_array_equal(lazy.compute(**SYNC).codes, whole.codes)
+        assert env.status.flags == flags
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -257,3 +257,13 @@ def test_choices_among_zeros_of_formats_without_subnormals(ufunc: str) -> None:
     x = softfloat.from_codes([1, 2, 3] if "max" in ufunc else [0x81, 0x83, 0x82], fmt)
     assert getattr(np, ufunc).reduce(x).codes == (0 if "max" in ufunc else 0x80)
     assert set(getattr(np, ufunc).accumulate(x).codes[1:]) == {0 if "max" in ufunc else 0x80}
+
+
+@pytest.mark.parametrize("method", ["half", "nearest"])
+def test_choices_take_any_random_bits(method: str) -> None:
+    """They round nothing: 52 random bits, which no environment named, were refused."""
+    fmt = Format("flushed", exponent_bits=5, mantissa_bits=10, subnormals=False)
+    x = softfloat.from_codes([[0x3C00], [0x4200], [0x4000]], fmt)
+    with softfloat.environment(rounding="stochastic", seed=1, sr_method=method, sr_bits=8):
+        assert np.max(x, axis=0).codes.tolist() == [0x4200]
+        assert np.fmin.accumulate(x, axis=0).codes.tolist() == [[0x3C00]] * 3

@@ -20,7 +20,10 @@ class Scalars:
 
     def __init__(self, fmt: Format, fused: bool = False, **options: Any) -> None:
         self.fmt, self.fused, self.options, self.flags = fmt, fused, options, 0
-        self.one = fmt.one_code
+
+    @property
+    def one(self) -> int:
+        return self.fmt.one_code
 
     def _done(self, function: Callable[..., Any], *codes: int) -> int:
         code, raised = function(*codes, self.fmt, **self.options)

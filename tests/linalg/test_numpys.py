@@ -199,6 +199,9 @@ def test_sums_are_the_accumulators() -> None:
     assert errors[1] < errors[0] / 2
 
 
+BEYOND = softfloat.from_codes(
+    [[64, 64], [64, 72]], softfloat.Format("beyond", exponent_bits=5, mantissa_bits=3, bias=40)
+)
 REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "vectors": (lambda: np.linalg.inv(HALF[0]), np.linalg.LinAlgError, "inv needs square matrices"),
     "oblong": (lambda: np.linalg.det(TALL), np.linalg.LinAlgError, "det needs square matrices in the last two axes"),
@@ -218,6 +221,11 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "arrays": (lambda: linalg.lu(A), TypeError, r"a of softfloat\.linalg\.lu must be a SoftArray, got ndarray"),
     "name of NumPy": (lambda: linalg.qr(HALF), AttributeError, r"has no 'qr'; numpy\.linalg\.qr takes SoftArrays"),
     "no name": (lambda: linalg.hilb(3), AttributeError, r"softfloat\.linalg has no 'hilb'$"),
+    "identity": (lambda: np.linalg.inv(BEYOND), ValueError, r"numpy\.linalg\.inv needs a 1, and beyond has none"),
+    "reflectors": (lambda: np.linalg.qr(BEYOND), ValueError, r"numpy\.linalg\.qr needs a 1, and beyond has none"),
+    "rotations": (lambda: np.linalg.eigvalsh(BEYOND), ValueError, r"numpy\.linalg\.eigvalsh needs a 1, and beyond has none"),
+    "no powers": (lambda: np.linalg.matrix_power(BEYOND, 0), ValueError, r"numpy\.linalg\.matrix_power needs a 1, and beyond has none"),
+    "empty": (lambda: np.linalg.cond(HALF[:0]), np.linalg.LinAlgError, r"numpy\.linalg\.cond of no elements, shape \(0, 6\)"),
     "position": (lambda: _placed(), ValueError, "takes no block of a larger array"),
 }  # fmt: skip
 

@@ -302,3 +302,13 @@ def test_refusals() -> None:
     ):
         with pytest.raises(kind, match=message):
             call()
+
+
+def test_systems_of_no_unknowns() -> None:
+    """The greatest of no residuals was asked for."""
+    none, b = softfloat.zeros((0, 0), "float16"), softfloat.zeros(0, "float16")
+    found = linalg.refine(none, b, factor="float16", working="float32", exact=np.zeros(0))
+    assert found.x.shape == (0,)
+    assert (found.converged, found.nbe, found.cbe, found.forward) == (True, [0.0], [0.0], [0.0])
+    assert linalg.cg(none, b).converged
+    assert linalg.gmres(none, b).converged

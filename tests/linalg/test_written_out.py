@@ -11,16 +11,18 @@ from typing import Any
 import numpy as np
 import pytest
 import written_out
-from hypothesis import given
+from drawn import formats
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from written_out import Scalars, codes_of
 
 import softfloat
-from softfloat import ROSTER, Format, Rounding, SoftArray, linalg
+from softfloat import ROSTER, Format, Rounding, SoftArray, bits, linalg
 from softfloat.accumulators import chunked, exact, fma, mul_add, tensor_core
 from softfloat.formats import float16
 from softfloat.linalg import factors
 from softfloat.linalg.steps import Steps
+from softfloat.testing import strategies
 
 MODES = [mode.name.lower() for mode in Rounding if not mode.draws]
 FORMATS = [fmt for fmt in ROSTER.values() if fmt.zero and fmt.signed]
@@ -156,17 +158,57 @@ def test_compiled_panels_are_their_steps(name: str, fused: bool) -> None:
                 assert run(call, x) == wanted
 
 
-@given(st.lists(st.integers(0, 0xFFFF), min_size=9, max_size=9), st.sampled_from(["partial", "none", "complete"]))
-def test_lu_of_any_codes(codes: list[int], pivot: str) -> None:
-    """Infinities, NaNs, subnormal numbers and zeros; NaNs as one class."""
-    a, ops = softfloat.from_codes(np.array(codes, np.uint16).reshape(3, 3), float16), Scalars(float16)
+@given(st.data(), st.just(float16) | formats(summed=True), st.sampled_from(["partial", "none", "complete"]))
+def test_lu_of_any_codes(data: st.DataObject, fmt: Format, pivot: str) -> None:
+    """Infinities, NaNs, subnormal numbers, and zeros, of which formats without subnormal numbers have many codes; NaNs as one class."""
+    assume(fmt.signed)
+    codes = np.array(data.draw(st.lists(strategies.codes(fmt), min_size=9, max_size=9)), fmt.dtype).reshape(3, 3)
+    zeros = codes & fmt.dtype.type(fmt.sign_bit if fmt.signed_zero else 0)
+    a, ops = softfloat.from_codes(codes, fmt), Scalars(fmt)
     found = linalg.lu(a, pivot=pivot)
-    factors, rows, columns = written_out.lu(codes_of(a), ops, pivot)
-    wanted = softfloat.from_codes(np.array(factors, np.uint16), float16)
+    factors, rows, columns = written_out.lu(np.where(bits.iszero(codes, fmt), zeros, codes).tolist(), ops, pivot)
+    wanted = softfloat.from_codes(np.array(factors, fmt.dtype), fmt)
     nan = np.isnan(wanted.values)
     np.testing.assert_array_equal(np.isnan(found.lu.values), nan)
     np.testing.assert_array_equal(found.lu.codes[~nan], wanted.codes[~nan])
     assert (found.rows.tolist(), found.columns.tolist(), int(found.flags)) == (rows, columns, ops.flags)
+
+
+def test_zeros_of_other_codes_are_no_pivots() -> None:
+    """0x0001 reads as zero where there are no subnormal numbers: it was a pivot, and divided."""
+    fmt = Format("e5m10 flushed", exponent_bits=5, mantissa_bits=10, subnormals=False)
+    a = softfloat.from_codes([[0x0001, 0x3C00], [0x8002, 0x4000]], fmt)
+    assert linalg.lu(a).lu.codes.tolist() == [[0, 0x3C00], [0x8000, 0x4000]]
+    assert linalg.lu(a).flags == softfloat.Flags(0)
+    with pytest.raises(np.linalg.LinAlgError, match="a pivot is zero"):
+        np.linalg.solve(a, a)
+    with pytest.raises(np.linalg.LinAlgError, match="element 0 of the diagonal"):
+        np.linalg.cholesky(a)
+    assert np.linalg.qr(a).R.codes.tolist() == [[0, 0x3C00], [0, 0x4000]]
+
+
+def test_rotations_beside_those_that_are_far_raise_nothing_more() -> None:
+    """Of the pair (0, 3) theta is 0: 1/2 over it was computed, for the sake of the pair (1, 2), and raised DIVBYZERO."""
+    a = np.diag([1.0, 1.0, 1000.0, 1.0])
+    a[3, 0] = a[2, 1] = 0.5
+    ops, x = Scalars(float16), softfloat.array(np.maximum(a, a.T), float16)
+    with softfloat.environment() as env:
+        found = np.linalg.eigh(x)
+    for one, wanted in zip(found, written_out.eigen(codes_of(x), ops), strict=True):
+        same(one, wanted)
+    assert int(env.status.flags) == ops.flags == softfloat.Flags.INEXACT | softfloat.Flags.UNDERFLOW
+
+
+def test_unit_diagonals_need_a_one() -> None:
+    """The number nearest to 1 stood on them."""
+    fmt = Format("e5m3 beyond", exponent_bits=5, mantissa_bits=3, bias=40)
+    a = softfloat.from_codes([[240, 8], [8, 40]], fmt)
+    found = linalg.lu(a)
+    with pytest.raises(ValueError, match=r"softfloat\.linalg\.LU\.l needs a 1, and e5m3 beyond has none"):
+        found.l  # noqa: B018
+    assert found.backward_error(a) < 1
+    with pytest.raises(ValueError, match=r"softfloat\.linalg\.ldl needs a 1, and e5m3 beyond has none"):
+        linalg.ldl(a)
 
 
 @given(st.data())

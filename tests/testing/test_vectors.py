@@ -60,6 +60,7 @@ def a_case(name: str, fmt: str = "float16", **settings: object) -> operations.Ca
 CASES = [
     *(a_case(name) for name in OPERATIONS),
     a_case("add", rounding="stochastic"),
+    a_case("add", rounding="up_or_down"),
     a_case("mul", "tfloat32"),
     a_case("div", "float6_e2m3fn"),
     a_case("add", "float4_e2m1fn"),

@@ -231,7 +231,7 @@ class Case:
 
     @property
     def _random_column(self) -> Column:
-        return Column("random", Number("random", "unsigned", int(self.environment.sr_bits or 0)))
+        return Column("random", Number("random", "unsigned", int(self.environment.settings.chosen_width or 0)))
 
     @cached_property
     def stored(self) -> tuple[Column, ...]:
@@ -321,7 +321,7 @@ class Case:
         if settings.nan != default.nan:
             parts.append(f"nan={settings.nan}")
         if self.draws:
-            parts.append(f"{settings.sr_bits} random bits")
+            parts.append(f"{settings.settings.chosen_width} random bits")
         if (
             not self.exact
             and self.operation.exact
@@ -483,7 +483,7 @@ def resolve(
     if name == "negative" and source.format is not None and not source.format.signed:
         raise ValueError(f"negative needs a signed format, and {source.name} is unsigned")
     if environment.settings.rounding.draws and row.rounds:
-        width = environment.sr_bits or 8 * target.dtype.itemsize
+        width = environment.settings.chosen_width or 8 * target.dtype.itemsize
         environment = environment.replace(sr_bits=min(width, 52))
     return Case(row, source, source, target, environment, True if exact is None else exact)
 
@@ -597,7 +597,7 @@ def _blocks(
             raise ValueError(f"format must be one block format for {name}, got a pair; only {PRODUCTS} takes two")
     target = target or blocks.target(name)
     if environment.settings.rounding.draws and name == QUANTIZE:
-        width = environment.sr_bits or 8 * target.dtype.itemsize
+        width = environment.settings.chosen_width or 8 * target.dtype.itemsize
         environment = environment.replace(sr_bits=min(width, 52))
     second = element_number(blocks.second) if name == PRODUCTS else blocks.source(name)
     case = Case(row, blocks.source(name), second, target, environment, True, how, length, bool(addend), blocks=blocks)
