@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import generated, stacks, tiling, unit_ways, units
+from softfloat.engine import generated, pools, stacks, threads, tiling, unit_ways, units
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.decoding import NO_TABLE, decoded
-from softfloat.engine.parameters import FLOAT32
+from softfloat.engine.parameters import FLOAT32, tiles
 from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, arranged
-from softfloat.engine.ways import Place, Random
+from softfloat.engine.ways import Panels, Place, Random
 from softfloat.formats import ROSTER, Format
 
 LONGEST_CODE = 8
@@ -37,6 +37,18 @@ def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Co
     return found
 
 
+class _Lying(NamedTuple):
+    """How an operand with scales lies: the type of its codes, how far it is from one to the next along both axes, how many there are; the same of
+    blocks, and the scale's format."""
+
+    kind: Any
+    steps: tuple[int, int]
+    shape: tuple[int, ...]
+    block: tuple[int, int]
+    scale_steps: tuple[int, int]
+    scale: Format
+
+
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
     """(a flat array, how far it is in it from one entry to the next along both axes)."""
     if array.T.flags.c_contiguous:
@@ -44,33 +56,107 @@ def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
     return flattened(array), (array.shape[1], 1)
 
 
-def _operand_of(
-    planned: Program, which: int, blocks: Blocks, way: unit_ways.UnitWay, bits: int
-) -> tiling.Operand | None:
-    """An operand with scales, whose precision is of so many bits; None if the carrier does not hold its numbers."""
+Arrays = tuple[Codes, Codes]
+"""Codes of elements and of scales."""
+
+
+def _laid(blocks: Blocks) -> tuple[Arrays, _Lying]:
+    """(an operand's arrays, how they lie)."""
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
-    lying = generated.Lying(0, *steps, 0, *blocks.codes.shape)
-    found = _read(planned, which, way, codes.dtype, lying, blocks.scale, blocks.block, scale_steps, bits)
-    if found is None:
+    return (codes, scales), _Lying(codes.dtype, steps, blocks.codes.shape, blocks.block, scale_steps, blocks.scale)
+
+
+def _read(
+    planned: Program, which: int, way: unit_ways.UnitWay, lies: _Lying, bits: int
+) -> tuple[tiling.Operand, tuple[int, ...]] | None:
+    """(an operand that lies so, whose scales are of so many bits, and what reads it, but for codes and scales; the shape of its panels); None if
+    the carrier does not hold its numbers."""
+    source, turns = way.source(planned, which, np.empty(0, lies.kind)), way.turns(planned)
+    if source is None:
         return None
-    scaling = found.source.scaling._replace(codes=scales)
-    return found._replace(source=found.source._replace(codes=codes, scaling=scaling))
+    lying = generated.Lying(0, *lies.steps, 0, lies.shape[0], lies.shape[1])
+    known = _of_scales(lies.scale, way.of_zeros(planned), way.carrier)
+    scaling = generated.BlockScales(generated.NOWHERE, known, way.unit.term, lies.block, lies.scale_steps)
+    source, shape = source._replace(scaling=scaling), stacks.shapes_of(way, lying.outputs, turns, lying.outputs)[which]
+    reader = source.reader(_nothing((1, *shape), way.carrier), lying)
+    return tiling.Operand(planned.formats[which], source, lying, turns, bits=bits, reader=reader), shape
+
+
+def _holding(operand: tiling.Operand, arrays: Arrays) -> tiling.Operand:
+    """An operand with its codes and scales."""
+    source = operand.source._replace(codes=arrays[0], scaling=operand.source.scaling._replace(codes=arrays[1]))
+    return operand._replace(source=source)
+
+
+def _nothing(shape: tuple[int, ...], kind: Any) -> Codes:
+    """An array of this shape in the memory of one number, for what is told where others lie at each call."""
+    return np.broadcast_to(np.zeros((), kind), shape)
+
+
+class _Product(NamedTuple):
+    """A product of operands that lie so, settled but for where: what reads them, the loop of their sums and its tiles, the memory that panels take
+    and, if tiles are not whole, what loops write."""
+
+    operands: tuple[tiling.Operand, tiling.Operand]
+    job: generated.Job
+    tiles: int
+    cost: int
+    wanted: pools.Wanted
+    shape: tuple[int, int]
 
 
 @lru_cache(maxsize=512)
-def _read(
-    planned: Program, which: int, way: unit_ways.UnitWay, kind: Any, lying: generated.Lying, scale: Format, block: tuple[int, int],
-    scale_steps: tuple[int, int], bits: int,
-) -> tiling.Operand | None:  # fmt: skip
-    """An operand that lies so, and what reads it, but for codes and scales."""
-    source, turns = way.source(planned, which, np.empty(0, kind)), way.turns(planned)
-    if source is None:
+def _settled(
+    planned: Program, way: unit_ways.UnitWay, bits: tuple[int, int], lies: tuple[_Lying, _Lying]
+) -> _Product | None:
+    """A product by a way."""
+    left, right = (_read(planned, which, way, *x) for which, x in enumerate(zip(lies, bits, strict=True)))
+    if left is None or right is None:
         return None
-    known = _of_scales(scale, way.of_zeros(planned), way.carrier)
-    scaling = generated.BlockScales(generated.NOWHERE, known, way.unit.term, block, scale_steps)
-    source, shape = source._replace(scaling=scaling), stacks.shapes_of(way, lying.outputs, turns, lying.outputs)[which]
-    reader = source.reader(np.broadcast_to(np.zeros((), way.carrier), (1, *shape)), lying)
-    return tiling.Operand(planned.formats[which], source, lying, turns, bits=bits, reader=reader)
+    (first, of_a), (second, of_b), floor = left, right, tiles()
+    shape = rows, columns = first.lying.outputs, second.lying.outputs
+    whole = of_a[1] * floor.ROWS, of_b[1] * floor.LANES[way.carrier]
+    kinds = way.carrier, way.carrier, way.results.dtype, np.uint8
+    wanted = tuple(zip(((1, *of_a), (1, *of_b), whole, whole), kinds, strict=True))
+    x, y, values, flags = (_nothing(*one) for one in wanted)
+    panels = Panels(x, y, x, values, flags, rows, columns, False)
+    job = way.grids(planned, panels, Place(0, 0, 0), Random(0, 0))
+    cost = first.turns * floor.ROWS * floor.LANES[way.carrier]
+    return _Product((first, second), job, panels.tiles, cost, wanted[: 2 if whole == shape else 4], shape)
+
+
+def summed(
+    way: unit_ways.UnitWay, product: _Product, planned: Program, arrays: tuple[Arrays, Arrays], place: Place, random: Random
+) -> tuple[Codes, Codes] | None:  # fmt: skip
+    """(codes, flags) of a product of these codes and scales; None if the way does not serve them."""
+    made = np.empty(product.shape, planned.partials.dtype), np.empty(product.shape, np.uint8)
+    room = pools.borrow(product.wanted)
+    try:
+        memory, spans = pools.laid_out(room, product.wanted), []
+        at = list(map(generated.address, memory))
+        for operand, (codes, scales), panels in zip(product.operands, arrays, at, strict=False):
+            assert operand.reader is not None
+            given = {"codes": generated.address(codes), "scales": generated.address(scales), "panels": panels}
+            spans.append(tiling.extent_of(*operand.reader.read(**given), operand.format, operand.bits))
+        if not all(x.finite for x in spans) or not tiling.fits_tiles(way, planned, spans, None):
+            return None
+        straight, raised = len(product.wanted) == len(arrays), list[int]()
+        values, flags = map(generated.address, made) if straight else at[2:4]
+        more = way.address(place, random) | {"a": at[0], "b": at[1], "values": values, "flags": flags}
+
+        def run(first: int, last: int) -> int:
+            raised.append(product.job(first, last, more))
+            return 0
+
+        threads.share_units(product.tiles, run, product.cost)
+        if any(map(generated.is_unusual, raised)):
+            return None
+        if not straight:
+            for x, found in zip(made, memory[2:], strict=True):
+                x[...] = found[: len(x), : x.shape[1]]
+    finally:
+        pools.give_back(room)
+    return made
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
@@ -107,16 +193,17 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
     way = _way_of(planned, scales.bits, a.codes.shape[1] * b.codes.size)
     if way is None:
         return None
-    start = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]
+    (first, lies_a), (second, lies_b) = _laid(a), _laid(b)
     for each in (_in_single(way, planned, scales.bits) if c is None else None, way):
-        if each is None:
+        product = None if each is None else _settled(planned, each, scales.bits, (lies_a, lies_b))
+        if each is None or product is None:
             continue
-        first, second = (
-            _operand_of(planned, which, blocks, each, scales.bits[which]) for which, blocks in enumerate((a, b))
-        )
-        if first is None or second is None:
-            continue
-        found = _of_first(stacks.in_pieces(each, planned, (first, second), start, place, random))
+        if c is None:
+            found = summed(each, product, planned, (first, second), place, random)
+        else:
+            start = decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]
+            x, y = (_holding(*both) for both in zip(product.operands, (first, second), strict=True))
+            found = _of_first(stacks.in_pieces(each, planned, (x, y), start, place, random))
         if found is not None:
             return found
     return None

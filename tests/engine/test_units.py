@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from types import SimpleNamespace
 from typing import Any
 
@@ -345,14 +346,15 @@ def test_terms_that_float32_holds(
 @pytest.fixture
 def in_float32(monkeypatch: pytest.MonkeyPatch) -> list[bool]:
     """Whether each product that a unit's way did was in float32."""
-    seen, run = list[bool](), stacks.in_pieces
+    seen = list[bool]()
 
-    def watched(way: Any, *given: Any) -> Any:
+    def watched(run: Any, way: Any, *given: Any) -> Any:
         done = run(way, *given)
         seen.extend([way.unit.single] if done is not None else [])
         return done
 
-    monkeypatch.setattr(stacks, "in_pieces", watched)
+    monkeypatch.setattr(stacks, "in_pieces", partial(watched, stacks.in_pieces))
+    monkeypatch.setattr(block_units, "summed", partial(watched, block_units.summed))
     return seen
 
 
