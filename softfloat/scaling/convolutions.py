@@ -21,7 +21,6 @@ from softfloat.bits.sums import convolutions
 from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, windows_of, with_axes
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
-from softfloat.scaling.hadamard import rounded_before
 from softfloat.scaling.products import Quantized, quantized, turns
 from softfloat.scaling.recipes import AXIS, BlockScaling, CurrentScaling, DelayedScaling, Operand
 from softfloat.scaling.tensors import ScaledCodes, tile_format
@@ -102,17 +101,11 @@ class Windowed:
         once, within_rows = repeats(self.windows, self.images.shape, operand, axis)
         if not count and once:
             return self._laid_out(quantized(self.images, operand, -1, **options), self.matrix, -1)
-        given, seen = self, 0
-        if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
-            images, seen = rounded_before(self.images, operand.hadamard)
-            given = replace(self, images=images)
         if axis == -1 or not (operand.hadamard is not None or turns(operand)):
-            found = quantized(given.matrix(), operand, axis, count=count, **options)
-        elif not count and within_rows:
-            found = self._laid_out(quantized(given.across(), operand, axis, **options), self.of_rows, axis)
-        else:
-            found = quantized(self.of_rows(given.across()), operand, axis, count=count, **options)
-        return replace(found, flags=found.flags | seen) if seen else found
+            return quantized(self.matrix(), operand, axis, count=count, **options)
+        if not count and within_rows:
+            return self._laid_out(quantized(self.across(), operand, axis, **options), self.of_rows, axis)
+        return quantized(self.of_rows(self.across()), operand, axis, count=count, **options)
 
     def _laid_out(self, found: Quantized, lay_out: Callable[[Any], Any], axis: int) -> Quantized:
         """What was made of fewer numbers as the matrix has it, whose blocks lie along an axis."""
