@@ -21,7 +21,7 @@ from softfloat.bits.sums import convolutions
 from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, windows_of, with_axes
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
-from softfloat.scaling.products import Quantized, quantized, turns
+from softfloat.scaling.products import Quantized, drawn, quantized, turns
 from softfloat.scaling.recipes import AXIS, BlockScaling, CurrentScaling, DelayedScaling, Operand
 from softfloat.scaling.tensors import ScaledCodes, tile_format
 
@@ -99,8 +99,12 @@ class Windowed:
     def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
         """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
         once, within_rows = repeats(self.windows, self.images.shape, operand, axis)
-        if not count and once:
+        if not count and once and not operand.rounding.draws:
             return self._laid_out(quantized(self.images, operand, -1, **options), self.matrix, -1)
+        if not count and once and isinstance(operand.scaling, BlockScaling):
+            found = drawn(self.images, operand, self.matrix, **options)
+            if found is not None:
+                return self._laid_out(found, np.asarray, -1)
         if axis == -1 or not (operand.hadamard is not None or turns(operand)):
             return quantized(self.matrix(), operand, axis, count=count, **options)
         if not count and within_rows:
@@ -123,17 +127,17 @@ class Windowed:
 
 @lru_cache(maxsize=1024)
 def repeats(windows: Windows, images: tuple[int, ...], operand: Operand, axis: int) -> tuple[bool, bool]:
-    """(whether codes of numbers are the same in every window: scales are the tensor's, or those of a pixel's channels; whether those of numbers
+    """(whether numbers are scaled alike in every window: scales are the tensor's, or those of a pixel's channels; whether codes of numbers
     from window to window are the same in every row of a window: scales, and runs of a transform, are those of windows side by side)."""
     how, count = operand.scaling, windows.counts[1]
-    if how is None or operand.rounding.draws or not _covers(windows, images[1:3]):
+    if how is None or not _covers(windows, images[1:3]):
         return False, False
     of_tensor = isinstance(how, DelayedScaling) or (isinstance(how, CurrentScaling) and how.per == "tensor")
     length = _length(how, len(images), -1) if axis == -1 else 0
     once = operand.hadamard is None and (of_tensor or (length > 0 and images[-1] % length == 0))
     length = _length(how, 3 if images[3] > 1 else 2, -2)
     runs = 1 if operand.hadamard is None else len(operand.hadamard.signs)
-    return once, length > 0 and count % length == 0 and count % runs == 0
+    return once, length > 0 and count % length == 0 and count % runs == 0 and not operand.rounding.draws
 
 
 def _length(how: BlockScaling | CurrentScaling | DelayedScaling, ndim: int, axis: int) -> int:
