@@ -80,13 +80,14 @@ NUMBER_BY_NUMBER = {
     "mxfp8": (64, {"groups": 2, "padding": (0, 1)}, 2),
     "fp8_blocks": (128, {"stride": 2, "padding": 1}, 2),
     "nvfp4_plain": (16, {"padding": 1}, 2),
-    "nvfp4": (16, {"padding": 1}, 1),
+    "nvfp4": (16, {"padding": 1}, 2),
 }
-"""Recipes, channels, geometries, and how many of the three operands in windows are quantised before these are laid out."""
+"""Recipes, channels, geometries, and how many of the three operands in windows are quantised, or scaled, before these are laid out."""
 
 
+@pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("name", NUMBER_BY_NUMBER)
-def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
+def test_numbers_are_quantised_before_windows_or_after(name: str, special: bool) -> None:
     """With the same codes, scales and flags, special numbers among them; and after, where scales or random bits go by places in windows."""
     recipe, (channels, options, once) = RECIPES[name], NUMBER_BY_NUMBER[name]
     geometry = Geometry(**{"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "layout": "NCHW", **options})
@@ -95,10 +96,13 @@ def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
         random.integers(-8, 8, (2, channels, 1, 1))
     )
     x = x.astype(np.float32)
-    x[0, :, 0], x[1, 3, 2, 2], x[1, 5, 4, 0] = 0.0, np.nan, np.inf
+    x[0, :, 0] = 0.0
     w = random.normal(size=(channels, channels // geometry.groups, 3, 2)).astype(np.float32)
     made = convolution_matrices(x, w, geometry)
     gradient = made.finish(random.normal(size=(*made.first.shape[:-1], made.second.shape[-1])).astype(np.float32))
+    if special:
+        for numbers in (x, gradient):
+            numbers[1, 3, 2, 2], numbers[1, 5, 1, 0] = np.nan, np.inf
     found = 0
     for function, arguments, which, product in (
         (convolution_matrices, (x, w, geometry), 0, recipe.forward),
