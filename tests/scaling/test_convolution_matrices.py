@@ -118,7 +118,7 @@ def test_numbers_are_quantised_before_windows_or_after(name: str, special: bool)
         assert whole.shape == apart.shape
         expected = quantized(whole, operand, axis, history=history(), seed=1)
         got = apart.quantized(operand, axis, history=history(), seed=1)
-        found += repeats(apart.windows, apart.images.shape, operand, axis)[0]
+        found += repeats(apart.windows, apart.size, operand, axis)[0]
         np.testing.assert_equal(got.amax, expected.amax)
         assert (got.scales, got.elements, got.flags) == (expected.scales, expected.elements, expected.flags)
         assert type(got.codes) is type(expected.codes)
@@ -153,7 +153,7 @@ def test_rows_of_windows_are_quantised_once(name: str, options: dict[str, Any], 
     operand = RECIPES[name].weight_gradient.second
     whole = weight_gradient_matrices(x, gradient, shape, geometry).second
     apart = weight_gradient_matrices(x, gradient, shape, geometry, apart=True).second
-    assert repeats(apart.windows, apart.images.shape, operand, -2)[1] == within
+    assert repeats(apart.windows, apart.size, operand, -2)[1] == within
     expected, got = quantized(whole, operand, -2), apart.quantized(operand, -2)
     np.testing.assert_equal((got.amax, got.scales), (expected.amax, expected.scales))
     assert (got.elements, got.flags) == (expected.elements, expected.flags)

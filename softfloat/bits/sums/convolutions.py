@@ -92,7 +92,7 @@ class Operand(NamedTuple):
 
 
 @lru_cache(maxsize=1024)
-def _surrounded(shape: tuple[int, int], windows: Windows) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[Any, ...]]:
+def surrounded(shape: tuple[int, int], windows: Windows) -> tuple[tuple[int, ...], tuple[Any, ...], tuple[Any, ...]]:
     """(sizes of images with zeros between and around, where numbers go, and which ones)."""
     sizes, targets, sources = [], [], []
     for size, step, before, after in zip(shape, windows.spacing, windows.before, windows.after, strict=True):
@@ -106,11 +106,16 @@ def _surrounded(shape: tuple[int, int], windows: Windows) -> tuple[tuple[int, ..
     return tuple(sizes), tuple(targets), tuple(sources)
 
 
-def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int) -> Codes:
-    """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels."""
+def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int, planes: bool = False) -> Codes:
+    """(N, H, W, C) as (N, H, W, groups, channels), with zeros between and around, and up to whole chunks of channels; in memory as it is, or
+    channel by channel in `planes`."""
     images, height, width, channels = data.codes.shape
-    each, (sizes, targets, sources) = channels // groups, _surrounded((height, width), windows)
-    result = np.zeros((images, *sizes, groups, -(-each // chunk) * chunk), data.codes.dtype)
+    each, (sizes, targets, sources) = channels // groups, surrounded((height, width), windows)
+    whole = groups, -(-each // chunk) * chunk
+    if planes:
+        result = np.zeros((images, *whole, *sizes), data.codes.dtype).transpose(0, 3, 4, 1, 2)
+    else:
+        result = np.zeros((images, *sizes, *whole), data.codes.dtype)
     inner = result[:, targets[0], targets[1], :, :each]
     if inner.size < result.size:
         data.needs_zero()
