@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine import generated, pools, stacks, threads, tiling, unit_ways, units
-from softfloat.engine.arguments import Codes, flattened
+from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded
 from softfloat.engine.parameters import FLOAT32, tiles
 from softfloat.engine.problems import Blocks, Scales
@@ -50,10 +50,10 @@ class _Lying(NamedTuple):
 
 
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
-    """(a flat array, how far it is in it from one entry to the next along both axes)."""
-    if array.T.flags.c_contiguous:
-        return flattened(array.T), (1, array.shape[0])
-    return flattened(array), (array.shape[1], 1)
+    """(an array whose entries follow each other, how far it is in it from one to the next along both axes)."""
+    if array.flags.f_contiguous:
+        return array.T, (1, array.shape[0])
+    return np.ascontiguousarray(array), (array.shape[1], 1)
 
 
 Arrays = tuple[Codes, Codes]

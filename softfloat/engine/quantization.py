@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -272,11 +272,25 @@ def quantized(
         parts.append((own, left))
     if len(places) == 1:
         return Quantized(codes, parts[0][0], flags, seen, parts[0][1], max(largest))
-    own, left = (
-        np.concatenate([x.reshape(-1, place.across) for x, place in zip(of_parts, places, strict=True)], -1).reshape(-1)
-        for of_parts in zip(*parts, strict=True)
+    of_scales, marks = zip(*parts, strict=True)
+    own = _side_by_side(of_scales, places)
+    return Quantized(
+        codes,
+        own,
+        flags,
+        seen,
+        _side_by_side(marks, places) if any(x.any() for x in marks) else NOTHING_LEFT,
+        max(largest),
     )
-    return Quantized(codes, own, flags, seen, left, max(largest))
+
+
+NOTHING_LEFT = np.zeros(0, np.uint8)
+
+
+def _side_by_side(parts: Sequence[Codes], places: tuple[Places, ...]) -> Codes:
+    """What belongs to blocks of several places, row after row."""
+    rows = [x.reshape(-1, place.across) for x, place in zip(parts, places, strict=True)]
+    return np.concatenate(rows, -1).reshape(-1)
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:

@@ -280,17 +280,20 @@ def _extremes(scale: Any) -> tuple[float, float]:
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
     fmt, known = codes.format.scale, codes.scales
-    last = known.max(initial=0)
+    last = np.maximum.reduce(known, axis=None, initial=0)
     if last > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
-        last = known.max(initial=0)
+        last = np.maximum.reduce(known, axis=None, initial=0)
     if not known.size:
         low = high = 1.0
-    elif fmt == float32:
-        low, high = (exact_float(np.uint32(code).view(np.float32)) for code in (known.min(), last))
     else:
-        ends = np.array([known.min(), last])
-        low, high = (every_scale(fmt)[ends] if fmt.bits <= LONGEST_SCALE else engine.decoded(ends, fmt)).tolist()
+        ends = np.minimum.reduce(known, axis=None), last
+        if fmt == float32:
+            low, high = (exact_float(np.uint32(code).view(np.float32)) for code in ends)
+        elif fmt.bits <= LONGEST_SCALE:
+            low, high = map(every_scale(fmt).item, ends)
+        else:
+            low, high = engine.decoded(np.array(ends), fmt).tolist()
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     return low * whole, high * whole
 
