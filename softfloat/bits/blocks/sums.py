@@ -26,9 +26,11 @@ from softfloat.bits.sums.products import Contraction, check_accumulator, matmul,
 from softfloat.blocks import Fixed
 from softfloat.checks import check_shapes
 from softfloat.engine import Codes, Options
-from softfloat.engine.block_units import leading_power
+from softfloat.engine.block_units import leading_power, run
 from softfloat.engine.problems import Blocks, Problem, Scales, Spread
+from softfloat.engine.products import random_of
 from softfloat.engine.programs import Program, check_groups, check_inputs, segment_bounds
+from softfloat.engine.ways import Place
 from softfloat.formats import Format, float32
 
 __all__ = ["matmul_blocks", "vecdot_blocks"]
@@ -313,7 +315,7 @@ def _summed(
     addend = call.check_addend(c, shape)
 
     def sums(start: Codes | None) -> tuple[Any, Any]:
-        found = _faster(call, x, y, start, options, function)
+        found = _faster(call, x, y, start, options, function) or _at_once(call, planned, shape, lambda: problems(start))
         if found is None:
             found = call.run(problems(start), length, shape, [x.codes, y.codes])
         return found
@@ -341,6 +343,25 @@ def _summed(
 
 
 # -- faster ways -----------------------------------------------------------------------------------------------------
+
+
+def _at_once(
+    call: _Scaled, planned: Program, shape: tuple[int, ...], problems: Callable[[], list[Problem]]
+) -> tuple[Any, Any] | None:
+    """One grid by the loops of units, if their codes and flags are what the caller wants; None if they are not, or do not serve it."""
+    options, levels = call.call, call.accumulator.reduction
+    other = planned.converts or planned.loses_signs or planned.draws or (levels and levels[0].scaling)
+    if other or options.out is not None or options.position is not None or options.flags not in ("each", "any"):
+        return None
+    if len(shape) != 2 or not all(shape):
+        return None
+    call.check_idle(planned)
+    (problem,) = problems()
+    place, random = Place(0, shape[1], 1), random_of(options)
+    found = None if problem.scales is None else run(planned, problem.scales, problem.c, place, random)
+    if found is None or options.flags == "each":
+        return found
+    return found[0], int(np.bitwise_or.reduce(found[1], axis=None))
 
 
 def _values(operand: _Operand) -> Reals:
