@@ -25,8 +25,8 @@ from softfloat.bits.numbers import convert, encode
 from softfloat.bits.sums.products import Contraction, check_accumulator, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.checks import check_shapes
-from softfloat.engine import Codes, Options
-from softfloat.engine.block_units import leading_power, run
+from softfloat.engine import Codes, Options, block_units
+from softfloat.engine.block_units import leading_power
 from softfloat.engine.problems import Blocks, Problem, Scales, Spread
 from softfloat.engine.products import random_of
 from softfloat.engine.programs import Program, check_groups, check_inputs, segment_bounds
@@ -358,7 +358,7 @@ def _at_once(
     call.check_idle(planned)
     (problem,) = problems()
     place, random = Place(0, shape[1], 1), random_of(options)
-    found = None if problem.scales is None else run(planned, problem.scales, problem.c, place, random)
+    found = None if problem.scales is None else block_units.run(planned, problem.scales, problem.c, place, random)
     if found is None or options.flags == "each":
         return found
     return found[0], int(np.bitwise_or.reduce(found[1], axis=None))
