@@ -14,11 +14,10 @@ from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from softfloat.bits import BlockCodes
 from softfloat.bits.sums import convolutions
-from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, surrounded, windows_of, with_axes
+from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, strided, surrounded, windows_of, with_axes
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
 from softfloat.scaling.products import Quantized, drawn, quantized, turns
@@ -114,7 +113,7 @@ class Windowed:
         turned = np.swapaxes(made, -1, -2).reshape(*groups, columns, images, height, wide)
         *others, column, image, row, number = turned.strides
         steps = *others, row * self.windows.dilation[0], column, image, row * self.windows.stride[0], number
-        found = as_strided(turned, (*groups, down, columns, images, rows, wide), steps, writeable=False)
+        found = strided(turned, (*groups, down, columns, images, rows, wide), steps)
         laid_out = np.ascontiguousarray(found).reshape(*groups, down * columns, images * rows * wide)
         return np.swapaxes(laid_out, -1, -2)
 

@@ -123,17 +123,21 @@ def in_zeros(data: Operand, windows: Windows, groups: int, chunk: int, planes: b
     return result
 
 
+def strided(array: Codes, shape: tuple[int, ...], strides: tuple[int, ...]) -> Codes:
+    """A view with these strides, which stay within the array, to be read; NumPy makes one of what lies together in a fifth of the time."""
+    if array.flags.c_contiguous and array.size:
+        return np.ndarray(shape, array.dtype, array.data, strides=strides)
+    return as_strided(array, shape, strides, writeable=False)
+
+
 def windows_of(surrounded: Codes, windows: Windows, chunk: int) -> Codes:
     """(groups, N, rows, columns, chunks, kernel rows, kernel columns, channels of a chunk): a view."""
     images, _, _, groups, channels = surrounded.shape
     image, row, column, group, channel = surrounded.strides
     (down, right), (below, beside) = windows.stride, windows.dilation
-    return as_strided(
-        surrounded,
-        (groups, images, *windows.counts, channels // chunk, *windows.kernel, chunk),
-        (group, image, row * down, column * right, channel * chunk, row * below, column * beside, channel),
-        writeable=False,
-    )
+    shape = groups, images, *windows.counts, channels // chunk, *windows.kernel, chunk
+    steps = group, image, row * down, column * right, channel * chunk, row * below, column * beside, channel
+    return strided(surrounded, shape, steps)
 
 
 def kernel_matrices(weights: Operand, groups: int, chunk: int) -> Codes:
