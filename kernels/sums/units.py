@@ -88,6 +88,11 @@ class UnitSum(NamedTuple):
         """Whether sums are float32."""
         return self.unit.kind == "pairs" or getattr(self.unit, "single", False)
 
+    @property
+    def shortens(self):
+        """Whether the last block has only the terms that there are: zeros in place of the others would change nothing."""
+        return self.unit.kind == "aligned" and self.single and (self.phased or self.unit.term > 1)
+
 
 class Turn(Seen):
     """What steps see of a turn: operands, random numbers, numbers of the call. `row` is the one being written, of `rows`."""
@@ -156,13 +161,11 @@ class Units(Maker):
                 self.quickly[looks] = self._turns(f"quick {looks}", told + inexact * looks, step, quick=True)
         elif not what.counts:
             self.brief = self._turns("brief", all_noted, self._step(False))
-        several = (
-            unit.kind == "aligned" and unit.single and unit.term > 1
-        )  # products of a term, whose blocks are written out
-        self.last = (
-            self._turns("last", (*all_noted, *inexact), aligned_phases(unit, self._observer(True))) if several else None
-        )
-        """Of a last block that has fewer terms."""
+        self.last = None
+        """A last block that has fewer terms."""
+        if what.shortens:
+            steps = aligned_phases(unit, self._observer(True))
+            self.last = self._turns("last", (*all_noted, *inexact), steps, shortens=True)
         records = unit.kind == "fixed" and what.layout != "grid" and not what.counts
         self.recording = None
         if records:
@@ -177,9 +180,10 @@ class Units(Maker):
         unit, observer = self.sum.unit, self._observer(looks)
         return aligned_phases(unit, observer) if self.sum.phased else MAKERS[unit.kind](unit, observer)
 
-    def _turns(self, name, slots, step, keeps=False, quick=False):
+    def _turns(self, name, slots, step, keeps=False, quick=False, shortens=False):
         """Code of some turns, of operands, random numbers and a state at these places; one that `keeps` states leaves them in place of
-        random numbers, after every turn. What is `quick` tells EXTREMES, of some rows in one, and takes of random numbers the first bits."""
+        random numbers, after every turn. What is `quick` tells EXTREMES, of some rows in one, and takes of random numbers the first bits. A turn
+        that `shortens` has no more products than there are."""
         what = self.sum
         function = self.function(name, ir.VoidType(), *[self.item.as_pointer()] * 5, *[LONG] * 4)
         code = Code(function, what.lanes)
@@ -202,7 +206,7 @@ class Units(Maker):
                     return Turn(code, self, places, known, rows, first + product, quick)
 
                 if isinstance(step, tuple):
-                    self._phases(code, turn, held, step, products - k * what.unit.group)
+                    self._phases(code, turn, held, step, products if shortens else None)
                 else:
                     self._run(step, turn(), held)
                 for cell, where in cells.items() if keeps else ():
@@ -226,8 +230,8 @@ class Units(Maker):
             x.set(states[row][slot].floats())
 
     def _phases(self, code, turn, held, steps, products):
-        """A long block, of so many products if there are no more: what comes before its terms, their powers of two, what comes once these are
-        known, terms, and what comes after all."""
+        """A long block, or of so many products: what comes before its terms, their powers of two, what comes once these are known, terms, and what
+        comes after all."""
         unit, rows = self.sum.unit, range(turn().rows)
         aside = (LEAD, TOTAL, *(PART,) * (unit.parts - 1), PER_GRID, *(INEXACT,) * self.sum.counts)
         zero = code.everywhere(0.0, self.item)
@@ -237,7 +241,8 @@ class Units(Maker):
         }
         for some, step in steps:
             if some is not None:
-                with code.loop(products.least(some.stop) // some.step, some.start // some.step) as k:
+                stop = some.stop if products is None else products.least(some.stop)
+                with code.loop(stop // some.step, some.start // some.step) as k:
                     self._run(step, turn(k * some.step), held)
             else:
                 self._run(step, turn(), held)

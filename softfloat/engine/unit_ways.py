@@ -88,10 +88,8 @@ class UnitWay(Way):
         return self.known
 
     def turns(self, planned: Program) -> int:
-        """Products of a sum with those that fill up whole turns; with those that fill up terms alone, where the others' zeros count for nothing
-        and the last block may be shorter."""
-        shortens = self.unit.kind == "aligned" and self.unit.single and (self.unit.term > 1 or phased(self.unit))
-        if not shortens or planned.order.size:
+        """Products of a sum with those that fill up whole turns; with those that fill up terms alone, where the last block may be shorter."""
+        if not self.sum("grid", False).shortens or planned.order.size:
             return super().turns(planned)
         return -(-planned.products // self.unit.term) * self.unit.term
 
