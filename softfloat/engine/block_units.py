@@ -37,16 +37,10 @@ def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Co
     return found
 
 
-class _Lying(NamedTuple):
-    """How an operand with scales lies: the type of its codes, how far it is from one to the next along both axes, how many there are; the same of
-    blocks, and the scale's format."""
-
-    kind: Any
-    steps: tuple[int, int]
-    shape: tuple[int, ...]
-    block: tuple[int, int]
-    scale_steps: tuple[int, int]
-    scale: Format
+Arrays = tuple[Codes, Codes]
+"""Codes of elements and of scales."""
+Lies = tuple[generated.Lying, Any, Format, tuple[int, int], tuple[int, int]]
+"""How an operand lies, and the type of its codes; the format of scales, a block, and how far it is from one's scale to the next's."""
 
 
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
@@ -56,48 +50,18 @@ def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
     return np.ascontiguousarray(array), (array.shape[1], 1)
 
 
-Arrays = tuple[Codes, Codes]
-"""Codes of elements and of scales."""
-
-
-def _laid(blocks: Blocks) -> tuple[Arrays, _Lying]:
+def _laid(blocks: Blocks) -> tuple[Arrays, Lies]:
     """(an operand's arrays, how they lie)."""
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
-    return (codes, scales), _Lying(codes.dtype, steps, blocks.codes.shape, blocks.block, scale_steps, blocks.scale)
-
-
-def _read(
-    planned: Program, which: int, way: unit_ways.UnitWay, lies: _Lying, bits: int
-) -> tuple[tiling.Operand, tuple[int, ...]] | None:
-    """(an operand that lies so, whose scales are of so many bits, and what reads it, but for codes and scales; the shape of its panels); None if
-    the carrier does not hold its numbers."""
-    source, turns = way.source(planned, which, np.empty(0, lies.kind)), way.turns(planned)
-    if source is None:
-        return None
-    lying = generated.Lying(0, *lies.steps, 0, lies.shape[0], lies.shape[1])
-    known = _of_scales(lies.scale, way.of_zeros(planned), way.carrier)
-    scaling = generated.BlockScales(generated.NOWHERE, known, way.unit.term, lies.block, lies.scale_steps)
-    source, shape = source._replace(scaling=scaling), stacks.shapes_of(way, lying.outputs, turns, lying.outputs)[which]
-    reader = source.reader(_nothing((1, *shape), way.carrier), lying)
-    return tiling.Operand(planned.formats[which], source, lying, turns, bits=bits, reader=reader), shape
-
-
-def _holding(operand: tiling.Operand, arrays: Arrays) -> tiling.Operand:
-    """An operand with its codes and scales."""
-    source = operand.source._replace(codes=arrays[0], scaling=operand.source.scaling._replace(codes=arrays[1]))
-    return operand._replace(source=source)
-
-
-def _nothing(shape: tuple[int, ...], kind: Any) -> Codes:
-    """An array of this shape in the memory of one number, for what is told where others lie at each call."""
-    return np.broadcast_to(np.zeros((), kind), shape)
+    lying = generated.Lying(0, *steps, 0, *blocks.codes.shape)
+    return (codes, scales), (lying, codes.dtype, blocks.scale, blocks.block, scale_steps)
 
 
 class _Product(NamedTuple):
-    """A product of operands that lie so, settled but for where: what reads them, the loop of their sums and its tiles, the memory that panels take
-    and, if tiles are not whole, what loops write."""
+    """A product of operands that lie so, but for where: operands, their loop and its tiles, multiply-adds of one, the memory that panels take and,
+    if tiles are not whole, what loops write, and the outputs' shape."""
 
-    operands: tuple[tiling.Operand, tiling.Operand]
+    operands: list[tiling.Operand]
     job: generated.Job
     tiles: int
     cost: int
@@ -107,22 +71,30 @@ class _Product(NamedTuple):
 
 @lru_cache(maxsize=512)
 def _settled(
-    planned: Program, way: unit_ways.UnitWay, bits: tuple[int, int], lies: tuple[_Lying, _Lying]
+    planned: Program, way: unit_ways.UnitWay, bits: tuple[int, int], lies: tuple[Lies, Lies]
 ) -> _Product | None:
-    """A product by a way."""
-    left, right = (_read(planned, which, way, *x) for which, x in enumerate(zip(lies, bits, strict=True)))
-    if left is None or right is None:
-        return None
-    (first, of_a), (second, of_b), floor = left, right, tiles()
-    shape = rows, columns = first.lying.outputs, second.lying.outputs
-    whole = of_a[1] * floor.ROWS, of_b[1] * floor.LANES[way.carrier]
-    kinds = way.carrier, way.carrier, way.results.dtype, np.uint8
-    wanted = tuple(zip(((1, *of_a), (1, *of_b), whole, whole), kinds, strict=True))
-    x, y, values, flags = (_nothing(*one) for one in wanted)
-    panels = Panels(x, y, x, values, flags, rows, columns, False)
-    job = way.grids(planned, panels, Place(0, 0, 0), Random(0, 0))
-    cost = first.turns * floor.ROWS * floor.LANES[way.carrier]
-    return _Product((first, second), job, panels.tiles, cost, wanted[: 2 if whole == shape else 4], shape)
+    """A product of operands whose scales have so many bits; None if the carrier does not hold their numbers."""
+    (rows, columns), turns, floor = (x[0].outputs for x in lies), way.turns(planned), tiles()
+    of_a, of_b, whole = stacks.shapes_of(way, rows, turns, columns)
+    wanted = (
+        ((1, *of_a), way.carrier),
+        ((1, *of_b), way.carrier),
+        (whole, way.results.dtype),
+        (whole, np.dtype(np.uint8)),
+    )
+    nowhere, operands = [np.broadcast_to(np.zeros((), kind), shape) for shape, kind in wanted], []
+    for which, (lying, kind, scale, block, steps) in enumerate(lies):
+        source = way.source(planned, which, np.empty(0, kind))
+        if source is None:
+            return None
+        known = _of_scales(scale, way.of_zeros(planned), way.carrier)
+        source = source._replace(scaling=generated.BlockScales(generated.NOWHERE, known, way.unit.term, block, steps))
+        reader = source.reader(nowhere[which], lying)
+        operands.append(tiling.Operand(planned.formats[which], source, lying, turns, bits=bits[which], reader=reader))
+    a, b, values, flags = nowhere
+    panels = Panels(a, b, a, values, flags, rows, columns, False)
+    job, cost = way.grids(planned, panels, Place(0, 0, 0), Random(0, 0)), turns * floor.ROWS * floor.LANES[way.carrier]
+    return _Product(operands, job, panels.tiles, cost, wanted[: 2 if whole == (rows, columns) else 4], (rows, columns))
 
 
 def summed(
@@ -130,9 +102,9 @@ def summed(
 ) -> tuple[Codes, Codes] | None:  # fmt: skip
     """(codes, flags) of a product of these codes and scales; None if the way does not serve them."""
     made = np.empty(product.shape, planned.partials.dtype), np.empty(product.shape, np.uint8)
-    room = pools.borrow(product.wanted)
+    room, spans, raised = pools.borrow(product.wanted), list[tiling.Extent](), list[int]()
     try:
-        memory, spans = pools.laid_out(room, product.wanted), []
+        memory = pools.laid_out(room, product.wanted)
         at = list(map(generated.address, memory))
         for operand, (codes, scales), panels in zip(product.operands, arrays, at, strict=False):
             assert operand.reader is not None
@@ -140,8 +112,7 @@ def summed(
             spans.append(tiling.extent_of(*operand.reader.read(**given), operand.format, operand.bits))
         if not all(x.finite for x in spans) or not tiling.fits_tiles(way, planned, spans, None):
             return None
-        straight, raised = len(product.wanted) == len(arrays), list[int]()
-        values, flags = map(generated.address, made) if straight else at[2:4]
+        values, flags = at[2:] or map(generated.address, made)
         more = way.address(place, random) | {"a": at[0], "b": at[1], "values": values, "flags": flags}
 
         def run(first: int, last: int) -> int:
@@ -151,9 +122,8 @@ def summed(
         threads.share_units(product.tiles, run, product.cost)
         if any(map(generated.is_unusual, raised)):
             return None
-        if not straight:
-            for x, found in zip(made, memory[2:], strict=True):
-                x[...] = found[: len(x), : x.shape[1]]
+        for x, found in zip(made, memory[2:], strict=False):
+            x[...] = found[: len(x), : x.shape[1]]
     finally:
         pools.give_back(room)
     return made
@@ -201,9 +171,11 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
         if c is None:
             found = summed(each, product, planned, (first, second), place, random)
         else:
-            start = decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]
-            x, y = (_holding(*both) for both in zip(product.operands, (first, second), strict=True))
-            found = _of_first(stacks.in_pieces(each, planned, (x, y), start, place, random))
+            start, operands = decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis], []
+            for x, (codes, known) in zip(product.operands, (first, second), strict=True):
+                source = x.source._replace(codes=codes, scaling=x.source.scaling._replace(codes=known))
+                operands.append(x._replace(source=source))
+            found = _of_first(stacks.in_pieces(each, planned, (operands[0], operands[1]), start, place, random))
         if found is not None:
             return found
     return None
