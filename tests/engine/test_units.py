@@ -380,14 +380,17 @@ def test_sums_of_products_that_float32_holds(
     assert (True in in_float32) == fits or not all(available())
 
 
+@pytest.mark.parametrize("length", [160, 147])
 @pytest.mark.parametrize("exponent", [0, -17, -60, -118, 30])
 def test_scaled_terms_that_float32_holds(
-    exponent: int, in_float32: list[bool], served: list[bool], monkeypatch: pytest.MonkeyPatch
+    length: int, exponent: int, in_float32: list[bool], served: list[bool], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Of blocks with scales; those of -60 leave too little above the subnormals of float32, and of 30 too much."""
+    """Of blocks with scales, the last one short or not; those of -60 leave too little above the subnormals of float32, and of 30 too much."""
     rng = np.random.default_rng(22)
     for fmt in ("mxfp8_e4m3", "mxfp8_e5m2"):
-        x, y = (np.float32(rng.normal(size=shape) * 8.0 ** rng.normal(size=shape)) for shape in ((70, 160), (160, 72)))
+        x, y = (
+            np.float32(rng.normal(size=shape) * 8.0 ** rng.normal(size=shape)) for shape in ((70, length), (length, 72))
+        )
         x[5:9, 64:128], y[:, 7], y[32:64] = 0.0, 0.0, y[:32]
         a, b = (bits.quantize(np.ldexp(v, exponent), fmt, axis=axis)[0] for v, axis in ((x, -1), (y, -2)))
         both_ways(monkeypatch, a, b, SCALED_F8, function=bits.matmul_blocks, out_format="float32")
