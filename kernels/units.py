@@ -350,7 +350,7 @@ class Turn:
 
     def total(self, state):
         """The sum of terms so far, in grids, between the phases of a long block."""
-        return state[TOTAL].bits() if self.unit.single else state[TOTAL]
+        return state[TOTAL].bits() if self.unit.single and self.unit.term == 1 else state[TOTAL]
 
     def cut_to(self, tile, x, scale, name, state):
         """x, cut to so many bits below the scale."""
@@ -484,8 +484,8 @@ def aligned_unit_step(unit, observer):
 
 
 def aligned_phases(unit, observer):
-    """A block of `Aligned` of any length as several steps, each with the products that it is for, None where it is for none: before its terms; a
-    term's power of two; once these are known; a term, and between two parts; after all."""
+    """A block of `Aligned` of any length as several steps, each with the products that its terms begin with, None where it is for none: before
+    its terms; a term's power of two; once these are known; a term, and between two parts; after all."""
     turn = Turn(unit, observer)
 
     def before(tile, row, state):
@@ -518,9 +518,9 @@ def aligned_phases(unit, observer):
         state[VALUE] = turn.finished(tile, s, lead, own_power(tile, running), running, state)
         return state
 
-    half = unit.block // unit.parts
-    terms = [(range(half), term)] + [(None, parted), (range(half, unit.block), term)] * (unit.parts - 1)
-    return (None, before), (range(unit.block), led), (None, scaled), *terms, (None, after)
+    half, whole = unit.block // unit.parts, range(0, unit.block, unit.term)
+    terms = [(range(0, half, unit.term), term)] + [(None, parted), (range(half, unit.block), term)] * (unit.parts - 1)
+    return (None, before), (whole, led), (None, scaled), *terms, (None, after)
 
 
 # -- fixed point -----------------------------------------------------------------------------------------------------

@@ -49,8 +49,9 @@ INSIDE = {
     "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
     "fast sticky wide | accumulate ordinary wide_exact | vectors | steps | "
     "tiles | loops dot_steps quantization | dots "
-    "four_over_six hadamard panels rules sums.description sums.guarded sums.language sums.layouts sums.observers sums.orders sums.whole | "
-    "units | elements exact_units sums.careful sums.noise sums.scalars | counted_units halves paired singles sums.native sums.quick wide_elements | "
+    "four_over_six panels rules sums.description sums.guarded sums.language sums.layouts sums.observers sums.orders sums.whole | "
+    "units | elements exact_units hadamard sums.careful sums.noise sums.scalars | "
+    "counted_units halves paired singles sums.native sums.quick wide_elements | "
     "sums.arithmetics sums.writing | sums.loop | sums.segments | "
     "blocks entries inlined sums.in_order sums.reading sums.threads sums.trees sums.units | "
     "exported sums.target",

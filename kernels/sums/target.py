@@ -15,6 +15,7 @@ from numba.core.registry import cpu_target
 
 from .. import compile_cache
 from ..blocks import BLOCK, BLOCK_FIELDS, FLAG_BITS, Blocks, Elementwise
+from ..hadamard import TRANSFORM_FIELDS, Hadamard, Transform
 from ..jit import SOURCE_DIGEST, once
 from ..linking import brief_passes
 from .in_order import InOrder
@@ -39,6 +40,7 @@ __all__ = [
     "NARROW",
     "READ_FIELDS",
     "SLOTS",
+    "TRANSFORM_FIELDS",
     "UNUSUAL",
     "WRITTEN",
     "spanned",
@@ -66,6 +68,8 @@ def _maker(what):
         return Reader
     if isinstance(what, Noise):
         return Filler
+    if isinstance(what, Transform):
+        return Hadamard
     if isinstance(what, UnitSum):
         return Units
     return InOrder if ORDERS[what.order](what.stage.draws).in_order else Trees

@@ -90,6 +90,11 @@ class UnitSum(NamedTuple):
         """Whether sums are float32."""
         return self.unit.kind == "pairs" or getattr(self.unit, "single", False)
 
+    @property
+    def shortens(self):
+        """Whether the last block has only the terms that there are: zeros in place of the others would change nothing."""
+        return self.unit.kind == "aligned" and self.single and (self.phased or self.unit.term > 1)
+
 
 class Turn(Seen):
     """What steps see of a turn: operands, random numbers, numbers of the call. `row` is the one being written, of `rows`."""
@@ -160,6 +165,11 @@ class Units(Maker):
                 self.quickly[looks] = self._turns(f"quick {looks}", told + inexact * looks, step, quick=True)
         elif not what.counts:
             self.brief = self._turns("brief", all_noted, self._step(False))
+        self.last = None
+        """A last block that has fewer terms."""
+        if what.shortens:
+            steps = aligned_phases(unit, self._observer(True))
+            self.last = self._turns("last", (*all_noted, *inexact), steps, shortens=True)
         records = unit.kind == "fixed" and what.layout != "grid" and not what.counts
         self.recording = None
         if records:
@@ -174,14 +184,15 @@ class Units(Maker):
         unit, observer = self.sum.unit, self._observer(looks)
         return aligned_phases(unit, observer) if self.sum.phased else MAKERS[unit.kind](unit, observer)
 
-    def _turns(self, name, slots, step, keeps=False, quick=False):
+    def _turns(self, name, slots, step, keeps=False, quick=False, shortens=False):
         """Code of some turns, of operands, random numbers and a state at these places; one that `keeps` states leaves them in place of
-        random numbers, after every turn. What is `quick` tells EXTREMES, of some rows in one, and takes of random numbers the first bits."""
+        random numbers, after every turn. What is `quick` tells EXTREMES, of some rows in one, and takes of random numbers the first bits. A turn
+        that `shortens` has no more products than there are."""
         what = self.sum
-        function = self.function(name, ir.VoidType(), *[self.item.as_pointer()] * 5, *[LONG] * 3)
+        function = self.function(name, ir.VoidType(), *[self.item.as_pointer()] * 5, *[LONG] * 4)
         code = Code(function, what.lanes)
         a, b, drawn, state, numbers = function.args[:5]
-        *apart, count = (Int(code.builder, x) for x in function.args[5:])
+        *apart, products, count = (Int(code.builder, x) for x in function.args[5:])
         places = {"noise": drawn, "numbers": numbers}
         for which, pointer, distance in zip("ab", (a, b), apart, strict=True):
             for plane in range(self.planes_of_operands):
@@ -199,7 +210,7 @@ class Units(Maker):
                     return Turn(code, self, places, known, rows, first + product, quick)
 
                 if isinstance(step, tuple):
-                    self._phases(code, turn, held, step)
+                    self._phases(code, turn, held, step, products if shortens else None)
                 else:
                     self._run(step, turn(), held)
                 for cell, where in cells.items() if keeps else ():
@@ -222,16 +233,21 @@ class Units(Maker):
         for (slot, row), x in held.items():
             x.set(states[row][slot].floats())
 
-    def _phases(self, code, turn, held, steps):
-        """A long block: what comes before its terms, their powers of two, what comes once these are known, terms, and what comes after all."""
+    def _phases(self, code, turn, held, steps, products):
+        """A long block, or of so many products: what comes before its terms, their powers of two, what comes once these are known, terms, and what
+        comes after all."""
         unit, rows = self.sum.unit, range(turn().rows)
         aside = (LEAD, TOTAL, *(PART,) * (unit.parts - 1), PER_GRID, *(INEXACT,) * self.sum.counts)
         zero = code.everywhere(0.0, self.item)
-        held = held | {(slot, row): code.variable(zero) for slot in aside for row in rows}
-        for products, step in steps:
-            if products is not None:
-                with code.loop(products.stop, products.start) as k:
-                    self._run(step, turn(k), held)
+        wide = (TOTAL,) * (unit.term > 1)  # sums of several products each
+        held = held | {
+            (slot, row): code.variable(zero.double() if slot in wide else zero) for slot in aside for row in rows
+        }
+        for some, step in steps:
+            if some is not None:
+                stop = some.stop if products is None else products.least(some.stop)
+                with code.loop(stop // some.step, some.start // some.step) as k:
+                    self._run(step, turn(k * some.step), held)
             else:
                 self._run(step, turn(), held)
 
@@ -255,7 +271,7 @@ class _Turns(Driver):
         """All turns, or those to be done before one, of operands and a state at these places. Of one that has `begun`, outputs may be inexact."""
         code, call, maker = self.code, self.call, self.maker
         unit = maker.sum.unit
-        turns = call["turns"] // unit.group if stop is None else stop
+        turns = (call["turns"] + (unit.group - 1)) // unit.group if stop is None else stop
         sizes = [strides.product * unit.group for strides in maker.strides]
         fixed = state, call["numbers"], call["a_size"], call["b_size"]
         if begun and not maker.sum.counts:
@@ -270,6 +286,9 @@ class _Turns(Driver):
                 count = self.known.get().differs(0).choose(count, some)
             if maker.quickly:
                 count = count.least(max(TRIED // unit.group, 1))
+            if maker.last:
+                whole = call["turns"] // unit.group - done
+                count = (whole > 0).choose(count.least(whole), code.int(1))
             if maker.sum.draws:
                 count = count.least(code.int(noise.ROUNDINGS) - (call["step"] + done) % noise.ROUNDINGS)
                 if maker.quickly or not maker.sum.counts:
@@ -277,8 +296,8 @@ class _Turns(Driver):
                     self.random(STORE, number, number + count, noise.ROUNDINGS - 1)
             a_at, b_at = (code.at(x, done * size) for x, size in zip((a, b), sizes, strict=True))
 
-            def given(drawn, a=a_at, b=b_at):
-                return a, b, drawn, *fixed
+            def given(drawn, a=a_at, b=b_at, left=call["turns"] - done * unit.group):
+                return a, b, drawn, *fixed, left
 
             if maker.quickly:
                 fine = self._quickly(given, count, state)
@@ -390,7 +409,19 @@ class _Turns(Driver):
         code.builder.call(code.builder.bitcast(call["again"], kind.as_pointer()), given)
 
     def _run(self, brief, looking, given, count):
-        """Code of turns, by what does not look once all outputs are inexact."""
+        """Code of turns, by what does not look once all outputs are inexact; of a last one that has fewer terms."""
+        code, given = self.code, [*given]
+        if self.maker.last:
+            with code.builder.if_else((given[-1] < self.maker.sum.unit.group).value) as (shorter, whole):
+                with shorter:
+                    code.call(self.maker.last, *given, count)
+                with whole:
+                    self._run_whole(brief, looking, given, count)
+            return
+        self._run_whole(brief, looking, given, count)
+
+    def _run_whole(self, brief, looking, given, count):
+        """Of turns that are whole."""
         code = self.code
         if brief is looking:
             code.call(looking, *given, count)
@@ -456,7 +487,7 @@ class _Panels(_Turns):
         fixed = state, call["numbers"], call["a_size"], call["b_size"]
         with code.builder.if_else(call["records"].differs(0).value) as (keeping, otherwise):
             with keeping:
-                code.call(maker.recording, a, b, call["kept"], *fixed, call["turns"] // maker.sum.unit.group)
+                code.call(maker.recording, a, b, call["kept"], *fixed, *[call["turns"]] * 2)
             with otherwise:
                 self.turns(a, b, state, begun=True)
         self.tell_own(state)

@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from softfloat.engine import generated, stacks, tiling, unit_ways, units
-from softfloat.engine.arguments import Codes, flattened
+from softfloat.engine import generated, pools, stacks, threads, tiling, unit_ways, units
+from softfloat.engine.arguments import Codes
 from softfloat.engine.decoding import NO_TABLE, decoded
-from softfloat.engine.parameters import FLOAT32
+from softfloat.engine.parameters import FLOAT32, tiles
 from softfloat.engine.problems import Blocks, Scales
 from softfloat.engine.programs import Program, arranged
-from softfloat.engine.ways import Place, Random
+from softfloat.engine.ways import Panels, Place, Random
 from softfloat.formats import ROSTER, Format
 
 LONGEST_CODE = 8
@@ -37,40 +37,96 @@ def _of_scales(scale: Format, of_zeros: float, carrier: type = np.float64) -> Co
     return found
 
 
+Arrays = tuple[Codes, Codes]
+"""Codes of elements and of scales."""
+Lies = tuple[generated.Lying, Any, Format, tuple[int, int], tuple[int, int]]
+"""How an operand lies, and the type of its codes; the format of scales, a block, and how far it is from one's scale to the next's."""
+
+
 def _flat(array: Codes) -> tuple[Codes, tuple[int, int]]:
-    """(a flat array, how far it is in it from one entry to the next along both axes)."""
-    if array.T.flags.c_contiguous:
-        return flattened(array.T), (1, array.shape[0])
-    return flattened(array), (array.shape[1], 1)
+    """(an array whose entries follow each other, how far it is in it from one to the next along both axes)."""
+    if array.flags.f_contiguous:
+        return array.T, (1, array.shape[0])
+    return np.ascontiguousarray(array), (array.shape[1], 1)
 
 
-def _operand_of(
-    planned: Program, which: int, blocks: Blocks, way: unit_ways.UnitWay, bits: int
-) -> tiling.Operand | None:
-    """An operand with scales, whose precision is of so many bits; None if the carrier does not hold its numbers."""
+def _laid(blocks: Blocks) -> tuple[Arrays, Lies]:
+    """(an operand's arrays, how they lie)."""
     (codes, steps), (scales, scale_steps) = _flat(blocks.codes), _flat(blocks.scales)
     lying = generated.Lying(0, *steps, 0, *blocks.codes.shape)
-    found = _read(planned, which, way, codes.dtype, lying, blocks.scale, blocks.block, scale_steps, bits)
-    if found is None:
-        return None
-    scaling = found.source.scaling._replace(codes=scales)
-    return found._replace(source=found.source._replace(codes=codes, scaling=scaling))
+    return (codes, scales), (lying, codes.dtype, blocks.scale, blocks.block, scale_steps)
+
+
+class _Product(NamedTuple):
+    """A product of operands that lie so, but for where: operands, their loop and its tiles, multiply-adds of one, the memory that panels take and,
+    if tiles are not whole, what loops write, and the outputs' shape."""
+
+    operands: list[tiling.Operand]
+    job: generated.Job
+    tiles: int
+    cost: int
+    wanted: pools.Wanted
+    shape: tuple[int, int]
 
 
 @lru_cache(maxsize=512)
-def _read(
-    planned: Program, which: int, way: unit_ways.UnitWay, kind: Any, lying: generated.Lying, scale: Format, block: tuple[int, int],
-    scale_steps: tuple[int, int], bits: int,
-) -> tiling.Operand | None:  # fmt: skip
-    """An operand that lies so, and what reads it, but for codes and scales."""
-    source, turns = way.source(planned, which, np.empty(0, kind)), way.turns(planned)
-    if source is None:
-        return None
-    known = _of_scales(scale, way.of_zeros(planned), way.carrier)
-    scaling = generated.BlockScales(generated.NOWHERE, known, way.unit.term, block, scale_steps)
-    source, shape = source._replace(scaling=scaling), stacks.shapes_of(way, lying.outputs, turns, lying.outputs)[which]
-    reader = source.reader(np.broadcast_to(np.zeros((), way.carrier), (1, *shape)), lying)
-    return tiling.Operand(planned.formats[which], source, lying, turns, bits=bits, reader=reader)
+def _settled(
+    planned: Program, way: unit_ways.UnitWay, bits: tuple[int, int], lies: tuple[Lies, Lies]
+) -> _Product | None:
+    """A product of operands whose scales have so many bits; None if the carrier does not hold their numbers."""
+    (rows, columns), turns, floor = (x[0].outputs for x in lies), way.turns(planned), tiles()
+    of_a, of_b, whole = stacks.shapes_of(way, rows, turns, columns)
+    wanted = (
+        ((1, *of_a), way.carrier),
+        ((1, *of_b), way.carrier),
+        (whole, way.results.dtype),
+        (whole, np.dtype(np.uint8)),
+    )
+    nowhere, operands = [np.broadcast_to(np.zeros((), kind), shape) for shape, kind in wanted], []
+    for which, (lying, kind, scale, block, steps) in enumerate(lies):
+        source = way.source(planned, which, np.empty(0, kind))
+        if source is None:
+            return None
+        known = _of_scales(scale, way.of_zeros(planned), way.carrier)
+        source = source._replace(scaling=generated.BlockScales(generated.NOWHERE, known, way.unit.term, block, steps))
+        reader = source.reader(nowhere[which], lying)
+        operands.append(tiling.Operand(planned.formats[which], source, lying, turns, bits=bits[which], reader=reader))
+    a, b, values, flags = nowhere
+    panels = Panels(a, b, a, values, flags, rows, columns, False)
+    job, cost = way.grids(planned, panels, Place(0, 0, 0), Random(0, 0)), turns * floor.ROWS * floor.LANES[way.carrier]
+    return _Product(operands, job, panels.tiles, cost, wanted[: 2 if whole == (rows, columns) else 4], (rows, columns))
+
+
+def summed(
+    way: unit_ways.UnitWay, product: _Product, planned: Program, arrays: tuple[Arrays, Arrays], place: Place, random: Random
+) -> tuple[Codes, Codes] | None:  # fmt: skip
+    """(codes, flags) of a product of these codes and scales; None if the way does not serve them."""
+    made = np.empty(product.shape, planned.partials.dtype), np.empty(product.shape, np.uint8)
+    room, spans, raised = pools.borrow(product.wanted), list[tiling.Extent](), list[int]()
+    try:
+        memory = pools.laid_out(room, product.wanted)
+        at = list(map(generated.address, memory))
+        for operand, (codes, scales), panels in zip(product.operands, arrays, at, strict=False):
+            assert operand.reader is not None
+            given = {"codes": generated.address(codes), "scales": generated.address(scales), "panels": panels}
+            spans.append(tiling.extent_of(*operand.reader.read(**given), operand.format, operand.bits))
+        if not all(x.finite for x in spans) or not tiling.fits_tiles(way, planned, spans, None):
+            return None
+        values, flags = at[2:] or map(generated.address, made)
+        more = way.address(place, random) | {"a": at[0], "b": at[1], "values": values, "flags": flags}
+
+        def run(first: int, last: int) -> int:
+            raised.append(product.job(first, last, more))
+            return 0
+
+        threads.share_units(product.tiles, run, product.cost)
+        if any(map(generated.is_unusual, raised)):
+            return None
+        for x, found in zip(made, memory[2:], strict=False):
+            x[...] = found[: len(x), : x.shape[1]]
+    finally:
+        pools.give_back(room)
+    return made
 
 
 def _way_of(planned: Program, bits: tuple[int, int], work: int) -> unit_ways.UnitWay | None:
@@ -107,16 +163,19 @@ def run(planned: Program, scales: Scales, c: Codes | None, place: Place, random:
     way = _way_of(planned, scales.bits, a.codes.shape[1] * b.codes.size)
     if way is None:
         return None
-    start = None if c is None else decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis]
+    (first, lies_a), (second, lies_b) = _laid(a), _laid(b)
     for each in (_in_single(way, planned, scales.bits) if c is None else None, way):
-        if each is None:
+        product = None if each is None else _settled(planned, each, scales.bits, (lies_a, lies_b))
+        if each is None or product is None:
             continue
-        first, second = (
-            _operand_of(planned, which, blocks, each, scales.bits[which]) for which, blocks in enumerate((a, b))
-        )
-        if first is None or second is None:
-            continue
-        found = _of_first(stacks.in_pieces(each, planned, (first, second), start, place, random))
+        if c is None:
+            found = summed(each, product, planned, (first, second), place, random)
+        else:
+            start, operands = decoded(np.ascontiguousarray(c), planned.partials, planned.entry)[np.newaxis], []
+            for x, (codes, known) in zip(product.operands, (first, second), strict=True):
+                source = x.source._replace(codes=codes, scaling=x.source.scaling._replace(codes=known))
+                operands.append(x._replace(source=source))
+            found = _of_first(stacks.in_pieces(each, planned, (operands[0], operands[1]), start, place, random))
         if found is not None:
             return found
     return None

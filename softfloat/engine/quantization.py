@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache, partial
 from typing import Any
@@ -164,7 +164,12 @@ class Places:
 
 def serves_places(*places: Places) -> bool:
     """Whether there are loops for blocks of these shapes."""
-    return quick() and all(x.length in quantization().LENGTHS for x in places)
+    return quick() and _have_loops(places)
+
+
+@lru_cache(maxsize=1024)
+def _have_loops(places: tuple[Places, ...]) -> bool:
+    return all(x.length in quantization().LENGTHS for x in places)
 
 
 @lru_cache(maxsize=1024)
@@ -233,6 +238,15 @@ def _settled(
     return quantization().tables, scales.scale.dtype, (*known, *scale_numbers(scales.scale), *of_elements)
 
 
+@lru_cache(maxsize=1024)
+def _loops(
+    make: Callable[[int, str], Any], kind: str, places: tuple[Places, ...], size: int
+) -> tuple[tuple[Places, Any, int, Codes], ...]:
+    """(where blocks lie, their loop, how many they are, all of them as the loop takes them), of an array of so many numbers."""
+    counts = [(place, place.blocks(size)) for place in places]
+    return tuple((x, few_of(make(x.length, kind)), n, x.span(0, n * x.elements)) for x, n in counts)
+
+
 few_of = partial(spared, few=FEW_PRODUCTS, spared=SPARED_PRODUCTS)
 """Loops of blocks take as long to compile as those of sums."""
 ALL_SUBNORMAL = 127 + 90
@@ -256,27 +270,35 @@ def quantized(
     codes = np.empty(flat.size, np.int32 if kind == "scaled" else np.uint8)
     flags, seen = np.empty(flat.size if kind == "each" else 0, np.uint8), 0
     make, kind_of_scales, known = _settled(element, settings, scales, kind)
-    parts, largest = list[tuple[Codes, Codes]](), [0]
-    for place in places:
-        blocks, run = place.blocks(flat.size), few_of(make(place.length, kind)).run
+    parts, told, bits = list[tuple[Codes, Codes]](), [0], quantization().FLAG_BITS
+    for place, loop, blocks, every in _loops(make, kind, places, flat.size):
         own, left = np.empty(blocks, kind_of_scales), np.zeros(blocks, np.uint8)
+        size = blocks * place.elements
 
-        def work(
-            start: int, stop: int, place: Places = place, own: Codes = own, left: Codes = left, run: Any = run
-        ) -> int:
-            found = int(run(stop - start, flat, codes, own, left, flags, place.span(start, stop), *known))
-            largest.append(found >> quantization().FLAG_BITS)
-            return found & ((1 << quantization().FLAG_BITS) - 1)
+        def work(start: int, stop: int, given: Any = (place, loop.run, own, left, every, size)) -> int:
+            place, run, own, left, every, size = given
+            span = every if stop - start == size else place.span(start, stop)
+            told.append(int(run(stop - start, flat, codes, own, left, flags, span, *known)))
+            return told[-1] & ((1 << bits) - 1)
 
-        seen |= share(blocks * place.elements, work, place.elements)
+        seen |= share(size, work, place.elements)
         parts.append((own, left))
+    largest = max(told) >> bits
     if len(places) == 1:
-        return Quantized(codes, parts[0][0], flags, seen, parts[0][1], max(largest))
-    own, left = (
-        np.concatenate([x.reshape(-1, place.across) for x, place in zip(of_parts, places, strict=True)], -1).reshape(-1)
-        for of_parts in zip(*parts, strict=True)
-    )
-    return Quantized(codes, own, flags, seen, left, max(largest))
+        return Quantized(codes, parts[0][0], flags, seen, parts[0][1], largest)
+    of_scales, marks = zip(*parts, strict=True)
+    own = _side_by_side(of_scales, places)
+    left = _side_by_side(marks, places) if any(x.any() for x in marks) else NOTHING_LEFT
+    return Quantized(codes, own, flags, seen, left, largest)
+
+
+NOTHING_LEFT = np.zeros(0, np.uint8)
+
+
+def _side_by_side(parts: Sequence[Codes], places: tuple[Places, ...]) -> Codes:
+    """What belongs to blocks of several places, row after row."""
+    rows = [x.reshape(-1, place.across) for x, place in zip(parts, places, strict=True)]
+    return np.concatenate(rows, -1).reshape(-1)
 
 
 def scale_numbers(scale: Format) -> tuple[Codes, Codes]:

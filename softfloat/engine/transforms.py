@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from array import array
 from functools import lru_cache
 
 import numpy as np
@@ -9,6 +10,8 @@ import numpy as np
 from softfloat.accumulators import Accumulator, Alignment
 from softfloat.engine.arguments import Codes, flattened
 from softfloat.engine.elementwise import quick
+from softfloat.engine.generated import address
+from softfloat.engine.parameters import sums
 from softfloat.engine.threads import share
 from softfloat.environments import Overflow, Rounding
 from softfloat.formats import ROSTER, Format
@@ -44,19 +47,20 @@ def _serves(how: Accumulator, fmt: Format, n: int) -> bool:
 def transformed_runs(
     numbers: np.ndarray[tuple[int, ...], np.dtype[np.float32]], signs: tuple[int, ...], how: Accumulator, fmt: Format
 ) -> tuple[Codes, Codes, bool]:
-    """(float32 numbers of `fmt`, marks of runs that were left, whether anything was rounded) of runs side by side along the last axis."""
-    from softfloat.kernels.hadamard import hadamard
-
-    n = len(signs)
-    flat = flattened(numbers).view(np.int32)
-    results, left = np.empty(flat.size, np.int32), np.zeros(flat.size // n, np.uint8)
-    loop, given = hadamard(n), np.array(signs, np.int32)
+    """(float32 numbers of `fmt`, marks of runs that were left, whether anything was rounded) of runs side by side along the last axis, rounded to
+    `fmt` before."""
+    n, made = len(signs), np.empty(numbers.shape, np.float32)
+    runs, left, flat = numbers.size // n, np.zeros(numbers.size // n, np.uint8), flattened(numbers)
+    loop, given = sums().loop_of(sums().Transform(n)), np.array(signs, np.int32)
     assert how.aligned is not None
-    known = how.aligned.terms - FLOAT32.mantissa_bits, FLOAT32.mantissa_bits - fmt.mantissa_bits, n.bit_length() // 2
-    integers = np.int32(known[0]), np.int32(known[1]), np.int32(known[2])
+    grid, dropped = how.aligned.terms - FLOAT32.mantissa_bits, FLOAT32.mantissa_bits - fmt.mantissa_bits
+    source, target, marks, of_signs = map(address, (flat, made, left, given))
 
     def work(start: int, stop: int) -> int:
-        return int(loop(flat[start:stop], results[start:stop], left[start // n : stop // n], given, *integers))
+        first, count = start // n, (stop - start) // n
+        places = source + 4 * start, target + 4 * start, marks + first, of_signs
+        words = array("Q", (*places, count, grid, dropped, n.bit_length() // 2))
+        return int(loop(words.buffer_info()[0]))
 
-    lost = share(flat.size, work)
-    return results.view(np.float32).reshape(numbers.shape), left, bool(lost)
+    lost = share(runs * n, work)
+    return made, left, bool(lost)

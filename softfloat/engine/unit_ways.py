@@ -87,6 +87,12 @@ class UnitWay(Way):
         """What the steps know of formats and grids."""
         return self.known
 
+    def turns(self, planned: Program) -> int:
+        """Products of a sum with those that fill up whole turns; with those that fill up terms alone, where the last block may be shorter."""
+        if not self.sum("grid", False).shortens or planned.order.size:
+            return super().turns(planned)
+        return -(-planned.products // self.unit.term) * self.unit.term
+
     @lru_cache(maxsize=512)  # noqa: B019 -- the caches of what makes ways keep these alive, too
     def sum(self, layout: str, counting: bool) -> Any:
         """The description of the loop."""

@@ -10,19 +10,17 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.lib.stride_tricks import as_strided
 
 from softfloat.bits import BlockCodes
 from softfloat.bits.sums import convolutions
-from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, windows_of, with_axes
+from softfloat.bits.sums.convolutions import in_zeros, kernel_matrices, strided, surrounded, windows_of, with_axes
 from softfloat.bits.sums.windows import Geometry, Windows
 from softfloat.formats import float32
-from softfloat.scaling.hadamard import rounded_before
-from softfloat.scaling.products import Quantized, quantized, turns
+from softfloat.scaling.products import Quantized, drawn, quantized, turns
 from softfloat.scaling.recipes import AXIS, BlockScaling, CurrentScaling, DelayedScaling, Operand
 from softfloat.scaling.tensors import ScaledCodes, tile_format
 
@@ -47,21 +45,39 @@ class Windowed:
 
     Attributes
     ----------
-    images : array of float32
-        (N, H, W, groups, channels of a group), zeros between and around.
+    numbers : array of float32
+        (N, H, W, C), of any strides.
     windows : Windows
+    groups : int
+        Of channels.
     """
 
-    images: Numbers
+    numbers: Numbers
     windows: Windows
+    groups: int
 
-    @property
+    def surrounded(self, planes: bool = False) -> Numbers:
+        """(N, H, W, groups, channels of a group), zeros between and around; `planes`: in memory channel by channel."""
+        data = convolutions.Operand(self.numbers, float32, "inputs")
+        return in_zeros(data, self.windows, self.groups, self.size[-1], planes)
+
+    @cached_property
+    def images(self) -> Numbers:
+        """Those in the order of the axes."""
+        return self.surrounded()
+
+    @cached_property
+    def size(self) -> tuple[int, ...]:
+        """That of `images`."""
+        count, height, width, channels = self.numbers.shape
+        return count, *surrounded((height, width), self.windows)[0], self.groups, max(channels // self.groups, 1)
+
+    @cached_property
     def shape(self) -> tuple[int, ...]:
         """That of the matrix: (groups, windows, k), of one group (windows, k)."""
-        groups, channels = self.images.shape[3:]
-        rows = len(self.images) * math.prod(self.windows.counts)
-        whole = groups, rows, math.prod(self.windows.kernel) * channels
-        return whole if groups > 1 else whole[1:]
+        rows = len(self.numbers) * math.prod(self.windows.counts)
+        whole = self.groups, rows, math.prod(self.windows.kernel) * self.size[-1]
+        return whole if self.groups > 1 else whole[1:]
 
     @property
     def ndim(self) -> int:
@@ -69,50 +85,52 @@ class Windowed:
         return len(self.shape)
 
     def matrix(self, images: np.ndarray[Any, Any] | None = None) -> Any:
-        """Windows laid out, of these images or of others."""
+        """Windows laid out, of these images or of others; of one number of each pixel, one for each place of windows after the other."""
         given = self.images if images is None else images
         found = windows_of(given, self.windows, max(given.shape[-1], 1))
-        return np.ascontiguousarray(found).reshape(*self.shape[:-1], math.prod(found.shape[4:]))
+        k = math.prod(found.shape[4:])
+        if images is None or given.shape[-1] > 1:
+            return np.ascontiguousarray(found).reshape(*self.shape[:-1], k)
+        turned = np.ascontiguousarray(found.transpose(0, 4, 5, 6, 7, 1, 2, 3))
+        return turned.reshape(*self.shape[:-2], k, self.shape[-2]).swapaxes(-1, -2)
 
     def across(self) -> Any:
         """The same of windows a row high, one for each row of the images; numbers follow each other from window to window in memory."""
         where = self.windows
         (_, width), (_, count), (_, stride), (_, dilation) = where.kernel, where.counts, where.stride, where.dilation
         flat = where._replace(
-            kernel=(1, width), counts=(self.images.shape[1], count), stride=(1, stride), dilation=(1, dilation)
+            kernel=(1, width), counts=(self.size[1], count), stride=(1, stride), dilation=(1, dilation)
         )
-        found = windows_of(self.images, flat, max(self.images.shape[-1], 1)).transpose(0, 4, 5, 6, 7, 1, 2, 3)
+        found = windows_of(self.surrounded(planes=True), flat, self.size[-1]).transpose(0, 4, 5, 6, 7, 1, 2, 3)
         columns, rows = math.prod(found.shape[1:5]), math.prod(found.shape[5:])
         return np.swapaxes(np.ascontiguousarray(found).reshape(*self.shape[:-2], columns, rows), -1, -2)
 
     def of_rows(self, made: np.ndarray[Any, Any]) -> Any:
         """The matrix, whose numbers lie so, of what was made of those of `across`: one number of each, or of some side by side."""
-        (images, height), (down, _), (rows, _) = self.images.shape[:2], self.windows.kernel, self.windows.counts
+        (images, height), (down, _), (rows, _) = self.size[:2], self.windows.kernel, self.windows.counts
         *groups, count, columns = made.shape
         wide = count // max(images * height, 1)
         turned = np.swapaxes(made, -1, -2).reshape(*groups, columns, images, height, wide)
         *others, column, image, row, number = turned.strides
         steps = *others, row * self.windows.dilation[0], column, image, row * self.windows.stride[0], number
-        found = as_strided(turned, (*groups, down, columns, images, rows, wide), steps, writeable=False)
+        found = strided(turned, (*groups, down, columns, images, rows, wide), steps)
         laid_out = np.ascontiguousarray(found).reshape(*groups, down * columns, images * rows * wide)
         return np.swapaxes(laid_out, -1, -2)
 
     def quantized(self, operand: Operand, axis: int, *, count: bool = False, **options: Any) -> Quantized:
         """`softfloat.scaling.quantized` of the matrix: each number once, before windows have it several times, where nothing tells them apart."""
-        once, within_rows = repeats(self.windows, self.images.shape, operand, axis)
-        if not count and once:
+        once, within_rows = repeats(self.windows, self.size, operand, axis)
+        if not count and once and not operand.rounding.draws:
             return self._laid_out(quantized(self.images, operand, -1, **options), self.matrix, -1)
-        given, seen = self, 0
-        if operand.hadamard is not None and _covers(self.windows, self.images.shape[1:3]):
-            images, seen = rounded_before(self.images, operand.hadamard)
-            given = replace(self, images=images)
+        if not count and once and isinstance(operand.scaling, BlockScaling):
+            found = drawn(self.images, operand, self.matrix, **options)
+            if found is not None:
+                return self._laid_out(found, np.asarray, -1)
         if axis == -1 or not (operand.hadamard is not None or turns(operand)):
-            found = quantized(given.matrix(), operand, axis, count=count, **options)
-        elif not count and within_rows:
-            found = self._laid_out(quantized(given.across(), operand, axis, **options), self.of_rows, axis)
-        else:
-            found = quantized(self.of_rows(given.across()), operand, axis, count=count, **options)
-        return replace(found, flags=found.flags | seen) if seen else found
+            return quantized(self.matrix(), operand, axis, count=count, **options)
+        if not count and within_rows:
+            return self._laid_out(quantized(self.across(), operand, axis, **options), self.of_rows, axis)
+        return quantized(self.of_rows(self.across()), operand, axis, count=count, **options)
 
     def _laid_out(self, found: Quantized, lay_out: Callable[[Any], Any], axis: int) -> Quantized:
         """What was made of fewer numbers as the matrix has it, whose blocks lie along an axis."""
@@ -130,17 +148,17 @@ class Windowed:
 
 @lru_cache(maxsize=1024)
 def repeats(windows: Windows, images: tuple[int, ...], operand: Operand, axis: int) -> tuple[bool, bool]:
-    """(whether codes of numbers are the same in every window: scales are the tensor's, or those of a pixel's channels; whether those of numbers
+    """(whether numbers are scaled alike in every window: scales are the tensor's, or those of a pixel's channels; whether codes of numbers
     from window to window are the same in every row of a window: scales, and runs of a transform, are those of windows side by side)."""
     how, count = operand.scaling, windows.counts[1]
-    if how is None or operand.rounding.draws or not _covers(windows, images[1:3]):
+    if how is None or not _covers(windows, images[1:3]):
         return False, False
     of_tensor = isinstance(how, DelayedScaling) or (isinstance(how, CurrentScaling) and how.per == "tensor")
     length = _length(how, len(images), -1) if axis == -1 else 0
     once = operand.hadamard is None and (of_tensor or (length > 0 and images[-1] % length == 0))
     length = _length(how, 3 if images[3] > 1 else 2, -2)
     runs = 1 if operand.hadamard is None else len(operand.hadamard.signs)
-    return once, length > 0 and count % length == 0 and count % runs == 0
+    return once, length > 0 and count % length == 0 and count % runs == 0 and not operand.rounding.draws
 
 
 def _length(how: BlockScaling | CurrentScaling | DelayedScaling, ndim: int, axis: int) -> int:
@@ -171,8 +189,7 @@ class Matrices(NamedTuple):
 
 def _rows(images: Numbers, windows: Windows, groups: int, apart: bool) -> Any:
     """Windows of (N, H, W, C) as (groups, windows, k)."""
-    data = convolutions.Operand(images, float32, "inputs")
-    found = Windowed(in_zeros(data, windows, groups, max(images.shape[-1] // groups, 1)), windows)
+    found = Windowed(images, windows, groups)
     return found if apart else found.matrix()
 
 
@@ -231,8 +248,7 @@ def weight_gradient_matrices(
     checked.check_gradient(gradient)
     columns = _rows(with_axes(inputs, "NCHW", "NHWC"), checked.windows, checked.groups, apart)
     count = gradient.size // max(checked.groups * checked.outputs, 1)
-    moved = with_axes(gradient, "NCHW", "NHWC").reshape(count, checked.groups, checked.outputs)
-    rows = np.ascontiguousarray(moved.transpose(1, 2, 0))
+    rows = gradient.swapaxes(0, 1).reshape(checked.groups, checked.outputs, count)
     outputs, channels, *kernel = shape
 
     def finish(product: Any) -> Any:

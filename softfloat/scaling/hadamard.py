@@ -8,11 +8,10 @@ from typing import Any
 import numpy as np
 
 from softfloat import bits, engine
-from softfloat.bits.blocks.numbers import INFINITE
 from softfloat.checks import check_kind
 from softfloat.engine import Codes
 from softfloat.environments import Environment
-from softfloat.formats import bfloat16, float32
+from softfloat.formats import float32
 from softfloat.kernels.spec import Overflow
 from softfloat.scaling.recipes import Hadamard
 from softfloat.scaling.tensors import widened
@@ -21,8 +20,6 @@ from softfloat.status import Flags
 __all__ = ["hadamard_matrix", "transformed"]
 
 Numbers = np.ndarray[Any, np.dtype[np.float32]]
-BELOW_BFLOAT16 = np.uint32(0xFFFF)
-"""Bits of float32 that bfloat16 lacks."""
 NEAREST: dict[str, Any] = {"flags": "any", "environment": Environment(overflow=Overflow.SATURATE)}
 
 
@@ -74,44 +71,21 @@ def transformed(numbers: np.ndarray[Any, np.dtype[np.float32]], how: Hadamard, a
     return result.reshape(moved.shape).swapaxes(axis, -1), flags
 
 
-def _rounded(numbers: Numbers, how: Hadamard) -> tuple[Codes | None, int]:
-    """(codes, flags) of numbers rounded to the transform's format; without codes where all are finite numbers of bfloat16 already."""
-    used = np.bitwise_or.reduce(numbers.view(np.uint32).reshape(-1))
-    if how.format == bfloat16 and not used & BELOW_BFLOAT16 and engine.largest_magnitude(numbers) < INFINITE:
-        return None, 0
-    codes, flags = bits.convert(numbers.view(np.uint32), float32, how.format, **NEAREST)
-    return np.asarray(codes), int(flags)
-
-
-def rounded_before(numbers: Numbers, how: Hadamard) -> tuple[Numbers, int]:
-    """(numbers rounded to the transform's format, flags), of which the transform rounds none again."""
-    codes, flags = _rounded(numbers, how)
-    return numbers if codes is None else widened(codes, how.format), flags
-
-
 def transformed_whole(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
     """(transformed runs, flags), by butterflies where they have the accumulator's bits."""
-    rounded, (codes, before) = runs, _rounded(runs, how)
     if not engine.serves_transform(how.accumulator, how.format, runs.shape[1]):
-        result, flags = by_product(_codes(runs, codes), how)
-        return result, before | flags
-    if codes is not None and before:
-        rounded = widened(codes, how.format)
-    result, left, lost = engine.transformed_runs(rounded, how.signs, how.accumulator, how.format)
-    seen = before | (int(Flags.INEXACT) if lost else 0)
+        return by_product(runs, how)
+    result, left, lost = engine.transformed_runs(runs, how.signs, how.accumulator, how.format)
+    seen = int(Flags.INEXACT) if lost else 0
     if left.any():
         these = np.flatnonzero(left)
-        result[these], flags = by_product(_codes(runs, codes)[these], how)
+        result[these], flags = by_product(runs[these], how)
         seen |= flags
     return result, seen
 
 
-def _codes(runs: Numbers, codes: Codes | None) -> Codes:
-    """Codes in the transform's format, those of runs that are bfloat16 where there are none yet."""
-    return (runs.view(np.uint32) >> np.uint32(16)).astype(np.uint16) if codes is None else codes
-
-
-def by_product(codes: Codes, how: Hadamard) -> tuple[Numbers, int]:
+def by_product(runs: Numbers, how: Hadamard) -> tuple[Numbers, int]:
     """The same by the accumulator itself."""
+    codes, before = bits.convert(runs.view(np.uint32), float32, how.format, **NEAREST)
     sums, flags = bits.matmul(codes, _matrix_codes(how), how.format, how.accumulator, out_format=how.format, **NEAREST)
-    return widened(np.asarray(sums), how.format), int(flags)
+    return widened(np.asarray(sums), how.format), int(before) | int(flags)

@@ -10,6 +10,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -156,14 +157,30 @@ def quantized(
         if history.scaling != how:
             raise ValueError(f"history must be that of {how}, got {history!r}")
         codes, flags, amax = delayed(numbers, history, options)
-        scales = (float(codes.scale), float(codes.scale))
     else:
         codes, flags, amax = (_turned if turned else _upright)(numbers, how, axis, source, options)
-        scales = _block_extremes(codes) if isinstance(codes, BlockCodes) else _extremes(codes.scale)
+    return _told(codes, flags, amax, count, seen)
+
+
+def _told(codes: BlockCodes | ScaledCodes, flags: Any, amax: Any, count: bool = False, seen: int = 0) -> Quantized:
+    """An operand's codes, and what is told of them."""
+    scales = _block_extremes(codes) if isinstance(codes, BlockCodes) else _extremes(codes.scale)
     raised = flags if isinstance(flags, int) else every_flag(flags)
-    counts = [int(np.count_nonzero(flags & int(x))) if count else None for x in (Flags.OVERFLOW, Flags.UNDERFLOW)]
+    over, under = (int(np.count_nonzero(flags & int(x))) if count else None for x in (Flags.OVERFLOW, Flags.UNDERFLOW))
     largest = float(amax) if amax.ndim == 0 else float(amax.max(initial=0.0))
-    return Quantized(codes, largest, scales, numbers.size, counts[0], counts[1], raised | seen)
+    return Quantized(codes, largest, scales, codes.elements.size, over, under, raised | seen)
+
+
+def drawn(
+    numbers: Numbers, operand: Operand, lay_out: Callable[[Codes], Codes], *, environment: Environment | Settings | None = None,
+    seed: int | None = None, stream: int = 0, **_: Any,
+) -> Quantized | None:  # fmt: skip
+    """Numbers in blocks along the last axis, scaled, then laid out, and then rounded at random; None where that does not do. The codes' shape is
+    that of what is laid out."""
+    assert isinstance(operand.scaling, BlockScaling)
+    options: Options = {"environment": _settings(operand, environment, seed), "stream": stream, "flags": "any"}
+    found = _in_blocks(numbers, operand.scaling, -1, options, lay_out)
+    return None if found is None else _told(*found)
 
 
 @lru_cache(maxsize=256)
@@ -205,12 +222,18 @@ def _plan(how: BlockScaling, shape: tuple[int, ...], axis: int, settings: Settin
     return made
 
 
-def _in_blocks(numbers: Numbers, how: BlockScaling, axis: int, options: Options) -> Any:
-    """(codes, flags, amax)."""
+def _in_blocks(
+    numbers: Numbers, how: BlockScaling, axis: int, options: Options, lay_out: Callable[[Codes], Codes] | None = None
+) -> Any:
+    """(codes, flags, amax); of numbers that are to be laid out once they are scaled, None where that does not do."""
     amax = None if how.format.tensor_scale is None else magnitudes(numbers, None)
     found = float(amax) if amax is not None and np.isfinite(amax) else None
-    plan = _plan(how, numbers.shape, axis, options["environment"], options["flags"]).again(options["stream"], found)
-    codes, flags = plan.run(numbers, lambda: np.asarray(bits.issnan(numbers.view(np.uint32), float32)), False)
+    plan = _plan(how, numbers.shape, axis, options["environment"], options["flags"])
+    plan = plan.again(options["stream"], found, lay_out)
+    made = plan.run(numbers, lambda: np.asarray(bits.issnan(numbers.view(np.uint32), float32)), False)
+    if made is None:
+        return None
+    codes, flags = made
     if amax is None:
         amax = magnitudes(numbers, None) if plan.largest is None else of_bits(plan.largest)
     return codes, flags, amax
@@ -257,17 +280,20 @@ def _extremes(scale: Any) -> tuple[float, float]:
 def _block_extremes(codes: BlockCodes) -> tuple[float, float]:
     """The smallest and the largest scale, NaNs aside."""
     fmt, known = codes.format.scale, codes.scales
-    last = known.max(initial=0)
+    last = np.maximum.reduce(known, axis=None, initial=0)
     if last > fmt.max_code:  # signs, infinities or NaNs; the others are ordered as the numbers are
         known = engine.magnitudes(known, fmt)[~void_of(codes)]
-        last = known.max(initial=0)
+        last = np.maximum.reduce(known, axis=None, initial=0)
     if not known.size:
         low = high = 1.0
-    elif fmt == float32:
-        low, high = (exact_float(np.uint32(code).view(np.float32)) for code in (known.min(), last))
     else:
-        ends = np.array([known.min(), last])
-        low, high = (every_scale(fmt)[ends] if fmt.bits <= LONGEST_SCALE else engine.decoded(ends, fmt)).tolist()
+        ends = np.minimum.reduce(known, axis=None), last
+        if fmt == float32:
+            low, high = (exact_float(np.uint32(code).view(np.float32)) for code in ends)
+        elif fmt.bits <= LONGEST_SCALE:
+            low, high = map(every_scale(fmt).item, ends)
+        else:
+            low, high = engine.decoded(np.array(ends), fmt).tolist()
     whole = 1.0 if codes.tensor_scale is None else float(codes.tensor_scale)
     return low * whole, high * whole
 

@@ -365,7 +365,7 @@ class emulate(ContextDecorator):
     @property
     def scalings(self) -> dict[str, ScalingReport]:
         """What became of quantised operands, by module, product and operand; empty without `quantize`."""
-        return {} if self._unit.quantising is None else dict(self._unit.quantising.reports)
+        return {} if self._unit.quantising is None else self._unit.quantising.reports
 
     @property
     def matched(self) -> dict[str, tuple[str, ...]]:

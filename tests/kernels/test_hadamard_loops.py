@@ -23,8 +23,10 @@ def runs(n: int) -> np.ndarray:
         [normal, wide, whole, np.zeros((1, n)), -np.zeros((1, n)), np.ones((1, n)), normal[:1] * 2.0**-140]
     )
     x = np.concatenate([x, normal[:2] * 2.0**126, normal[:2] * 2.0**-70]).astype(np.float32)
-    special = np.ones((2, n), np.float32)
+    special = np.ones((6, n), np.float32)
     special[0, 1], special[1, 2] = np.nan, np.inf
+    # bfloat16 rounds the first two, which are tiny, has the next, and makes infinity of the last
+    special[2:, 3] = np.array([0x00018001, 0x007FFFFF, 0x00010000, 0x7F7FFFFF], np.uint32).view(np.float32)
     return np.concatenate([x, special])
 
 

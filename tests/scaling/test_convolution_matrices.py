@@ -80,13 +80,14 @@ NUMBER_BY_NUMBER = {
     "mxfp8": (64, {"groups": 2, "padding": (0, 1)}, 2),
     "fp8_blocks": (128, {"stride": 2, "padding": 1}, 2),
     "nvfp4_plain": (16, {"padding": 1}, 2),
-    "nvfp4": (16, {"padding": 1}, 1),
+    "nvfp4": (16, {"padding": 1}, 2),
 }
-"""Recipes, channels, geometries, and how many of the three operands in windows are quantised before these are laid out."""
+"""Recipes, channels, geometries, and how many of the three operands in windows are quantised, or scaled, before these are laid out."""
 
 
+@pytest.mark.parametrize("special", [False, True])
 @pytest.mark.parametrize("name", NUMBER_BY_NUMBER)
-def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
+def test_numbers_are_quantised_before_windows_or_after(name: str, special: bool) -> None:
     """With the same codes, scales and flags, special numbers among them; and after, where scales or random bits go by places in windows."""
     recipe, (channels, options, once) = RECIPES[name], NUMBER_BY_NUMBER[name]
     geometry = Geometry(**{"stride": 1, "padding": 0, "dilation": 1, "groups": 1, "layout": "NCHW", **options})
@@ -95,10 +96,13 @@ def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
         random.integers(-8, 8, (2, channels, 1, 1))
     )
     x = x.astype(np.float32)
-    x[0, :, 0], x[1, 3, 2, 2], x[1, 5, 4, 0] = 0.0, np.nan, np.inf
+    x[0, :, 0] = 0.0
     w = random.normal(size=(channels, channels // geometry.groups, 3, 2)).astype(np.float32)
     made = convolution_matrices(x, w, geometry)
     gradient = made.finish(random.normal(size=(*made.first.shape[:-1], made.second.shape[-1])).astype(np.float32))
+    if special:
+        for numbers in (x, gradient):
+            numbers[1, 3, 2, 2], numbers[1, 5, 1, 0] = np.nan, np.inf
     found = 0
     for function, arguments, which, product in (
         (convolution_matrices, (x, w, geometry), 0, recipe.forward),
@@ -114,7 +118,7 @@ def test_numbers_are_quantised_before_windows_or_after(name: str) -> None:
         assert whole.shape == apart.shape
         expected = quantized(whole, operand, axis, history=history(), seed=1)
         got = apart.quantized(operand, axis, history=history(), seed=1)
-        found += repeats(apart.windows, apart.images.shape, operand, axis)[0]
+        found += repeats(apart.windows, apart.size, operand, axis)[0]
         np.testing.assert_equal(got.amax, expected.amax)
         assert (got.scales, got.elements, got.flags) == (expected.scales, expected.elements, expected.flags)
         assert type(got.codes) is type(expected.codes)
@@ -149,7 +153,7 @@ def test_rows_of_windows_are_quantised_once(name: str, options: dict[str, Any], 
     operand = RECIPES[name].weight_gradient.second
     whole = weight_gradient_matrices(x, gradient, shape, geometry).second
     apart = weight_gradient_matrices(x, gradient, shape, geometry, apart=True).second
-    assert repeats(apart.windows, apart.images.shape, operand, -2)[1] == within
+    assert repeats(apart.windows, apart.size, operand, -2)[1] == within
     expected, got = quantized(whole, operand, -2), apart.quantized(operand, -2)
     np.testing.assert_equal((got.amax, got.scales), (expected.amax, expected.scales))
     assert (got.elements, got.flags) == (expected.elements, expected.flags)

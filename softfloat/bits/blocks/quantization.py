@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from dataclasses import replace
 from typing import Any, Literal, Unpack, overload
 
@@ -248,6 +247,8 @@ class Plan:
     given: Codes | None = None
     largest: int | None = None
     """The bits of the largest magnitude of the numbers, where a loop has told it."""
+    lay_out: Callable[[Codes], Codes] | None = None
+    """What lays out scaled numbers, before they are rounded, and scales; only where roundings draw."""
     layout: Layout
     axis: int
     treatment: Treatment
@@ -363,24 +364,24 @@ class Plan:
             raise ValueError(f"scales must have the shape {self.layout.grid}, one for each block, got {given.shape}")
         self.given = given
 
-    def again(self, stream: int, tensor_amax: float | None) -> Plan:
-        """The same of other numbers, with random numbers of a stream, and a tensor's scale of this amax."""
-        made = copy(self)
-        made.options, made.tensor_amax = {**self.options, "stream": stream}, tensor_amax
+    def again(self, stream: int, tensor_amax: float | None, lay_out: Callable[[Codes], Codes] | None = None) -> Plan:
+        """The same of other numbers, with random numbers of a stream, a tensor's scale of this amax, and what lays numbers out."""
+        made, options = object.__new__(Plan), {**self.options, "stream": stream}
+        vars(made).update(vars(self), options=options, tensor_amax=tensor_amax, lay_out=lay_out)
         return made
 
     # -- steps
     # ---------------------------------------------------------------------------------------------------------------
 
-    def run(
-        self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, counted: bool
-    ) -> tuple[BlockCodes, Any]:
-        """(codes, flags of each element or of all)."""
+    def run(self, numbers: np.ndarray[Any, np.dtype[np.float32]], signals: Signals, counted: bool) -> Any:
+        """(codes, flags of each element or of all); None where numbers are to be laid out in between, and a way that does not allow that serves."""
         each, layout = counted or self.call.flags == "each", self.layout
         if self.call.settings.daz:
             numbers = signed_zeros(numbers, magnitude_bits(numbers) < SMALLEST_NORMAL)
         found = self.quick(numbers, signals, layout, each)
         if found is None:
+            if self.lay_out is not None:
+                return None
             rows = layout.rows(numbers)
             maxima = maxima_of(rows)
             tensor = self.tensor_of(maxima)
@@ -453,10 +454,11 @@ class Plan:
         codes = layout.in_array(made.codes)
         flags = layout.in_array(made.flags) if made.flags.size else made.seen
         if not direct:
-            codes, flags = self.rounded(codes, each)
+            codes, flags = self.rounded(codes if self.lay_out is None else self.lay_out(codes), each)
         elif isinstance(self.fmt.element, Fixed):  # left blocks hold anything
             codes = codes_of_signs(self.fmt.element)[codes & ((1 << self.fmt.element.bits) - 1)]
         scales = made.scales.reshape(layout.grid)
+        scales = scales if self.lay_out is None else self.lay_out(scales)
         if left and direct:
             codes, scales, flags = self.mended(numbers, made.left, codes, scales, flags, signals, layout, tensor)
         return codes, scales, flags, tensor

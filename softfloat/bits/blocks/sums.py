@@ -6,7 +6,7 @@ import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from typing import Any, Unpack, cast
 
 import numpy as np
@@ -25,10 +25,12 @@ from softfloat.bits.numbers import convert, encode
 from softfloat.bits.sums.products import Contraction, check_accumulator, matmul, vecdot
 from softfloat.blocks import Fixed
 from softfloat.checks import check_shapes
-from softfloat.engine import Codes, Options
+from softfloat.engine import Codes, Options, block_units
 from softfloat.engine.block_units import leading_power
 from softfloat.engine.problems import Blocks, Problem, Scales, Spread
+from softfloat.engine.products import random_of
 from softfloat.engine.programs import Program, check_groups, check_inputs, segment_bounds
+from softfloat.engine.ways import Place
 from softfloat.formats import Format, float32
 
 __all__ = ["matmul_blocks", "vecdot_blocks"]
@@ -115,6 +117,31 @@ def _operand(blocks: Any, axis: int, name: str) -> _Operand:
     return _Operand(name, blocks.elements, element, blocks, axis)
 
 
+NAMES = "a", "b"
+"""Of operands."""
+
+
+@lru_cache(maxsize=512)
+def _check_elements(how: Accumulator, formats: tuple[Format, Format]) -> None:
+    """Refuse elements that the accumulator does not take."""
+    for name, fmt in zip(NAMES, formats, strict=True):
+        check_inputs(how, fmt, f"{name}'s elements")
+    check_groups(how, formats, "elements of a and b")
+
+
+@lru_cache(maxsize=512)
+def _check_precision(how: Accumulator, bits: tuple[int, int]) -> None:
+    """Refuse elements and scales of so many bits together, where products are not exact."""
+    if how.reduction and how.reduction[0].scaling:
+        return
+    for name, together in zip(NAMES, bits, strict=True):
+        if together > MOST_BITS + 1:
+            raise ValueError(
+                f"{name} has elements and scales of {together} bits together, and products of more "
+                f"than {MOST_BITS} are not exact; accepted: accumulators that scale sums, such as chunked(128, ..., scaling=...)"
+            )
+
+
 class _Scaled(Contraction):
     """A call, its operands, and what happens to tensor scales."""
 
@@ -123,9 +150,7 @@ class _Scaled(Contraction):
     ) -> None:
         self.tensor = [operand.tensor for operand in (x, y) if operand.tensor is not None]
         how = check_accumulator(accumulator)
-        for operand in (x, y):
-            check_inputs(how, operand.fmt, f"{operand.name}'s elements")
-        check_groups(how, (x.fmt, y.fmt), "elements of a and b")
+        _check_elements(how, (x.fmt, y.fmt))
         if self.tensor:  # settings are those of the products with these, too
             options = cast(Options, engine.as_environment(options))
         super().__init__((x.fmt, y.fmt), how, out_format, False, options)
@@ -133,15 +158,7 @@ class _Scaled(Contraction):
             raise ValueError(
                 f"out_format must be 'float32' for operands with tensor scales, which multiply in it, got {self.output.name!r}"
             )
-        by_segment = bool(self.accumulator.reduction and self.accumulator.reduction[0].scaling)
-        if by_segment:
-            return
-        for operand in (x, y):
-            if operand.fmt.p + operand.bits > MOST_BITS + 1:
-                raise ValueError(
-                    f"{operand.name} has elements and scales of {operand.fmt.p + operand.bits} bits together, and products of more "
-                    f"than {MOST_BITS} are not exact; accepted: accumulators that scale sums, such as chunked(128, ..., scaling=...)"
-                )
+        _check_precision(how, (x.fmt.p + x.bits, y.fmt.p + y.bits))
 
     def check_shared(self, operand: _Operand, axis: int, planned: Program) -> None:
         """Refuse scales that change where the accumulator takes one: within a segment that they multiply, or a group."""
@@ -313,7 +330,7 @@ def _summed(
     addend = call.check_addend(c, shape)
 
     def sums(start: Codes | None) -> tuple[Any, Any]:
-        found = _faster(call, x, y, start, options, function)
+        found = _faster(call, x, y, start, options, function) or _at_once(call, planned, shape, lambda: problems(start))
         if found is None:
             found = call.run(problems(start), length, shape, [x.codes, y.codes])
         return found
@@ -341,6 +358,25 @@ def _summed(
 
 
 # -- faster ways -----------------------------------------------------------------------------------------------------
+
+
+def _at_once(
+    call: _Scaled, planned: Program, shape: tuple[int, ...], problems: Callable[[], list[Problem]]
+) -> tuple[Any, Any] | None:
+    """One grid by the loops of units, if their codes and flags are what the caller wants; None if they are not, or do not serve it."""
+    options, levels = call.call, call.accumulator.reduction
+    other = planned.converts or planned.loses_signs or planned.draws or (levels and levels[0].scaling)
+    if other or options.out is not None or options.position is not None or options.flags not in ("each", "any"):
+        return None
+    if len(shape) != 2 or not all(shape):
+        return None
+    call.check_idle(planned)
+    (problem,) = problems()
+    place, random = Place(0, shape[1], 1), random_of(options)
+    found = None if problem.scales is None else block_units.run(planned, problem.scales, problem.c, place, random)
+    if found is None or options.flags == "each":
+        return found
+    return found[0], int(np.bitwise_or.reduce(found[1], axis=None))
 
 
 def _values(operand: _Operand) -> Reals:

@@ -62,23 +62,6 @@ class ScalingReport:
         """Of the elements."""
         return None if self.underflowed is None else self.underflowed / max(self.elements, 1)
 
-    def and_then(self, later: ScalingReport) -> ScalingReport:
-        """Both together; of a pair, the later one's amax and scales."""
-
-        def added(x: int | None, y: int | None) -> int | None:
-            return None if x is None or y is None else x + y
-
-        return ScalingReport(
-            self.calls + later.calls,
-            later.amax,
-            max(self.largest, later.largest),
-            later.scales,
-            self.elements + later.elements,
-            added(self.saturated, later.saturated),
-            added(self.underflowed, later.underflowed),
-            self.flags | later.flags,
-        )
-
 
 class Roles(NamedTuple):
     """Where the operands of a forward product lie in memory, (..., m, k) and (..., k, n), by which those of its gradients are known again."""
@@ -157,7 +140,7 @@ class Quantising:
         self._settled = not isinstance(choice, Mapping)
         self._chosen: dict[str, Recipe | None] = {}
         self.histories: dict[tuple[Any, ...], AmaxHistory] = {}
-        self.reports: dict[str, ScalingReport] = {}
+        self._told: dict[str, _Told] = {}
         self._by_node: OrderedDict[int, list[Roles]] = OrderedDict()
         self._by_number: OrderedDict[int, list[Roles]] = OrderedDict()
 
@@ -253,14 +236,25 @@ class Quantising:
 
     def report(self, key: str, found: Quantized) -> None:
         """What became of an operand."""
-        made = ScalingReport(
-            1,
-            found.amax,
-            found.amax,
-            found.scales,
-            found.elements,
-            found.saturated,
-            found.underflowed,
-            Flags(found.flags),
-        )
-        self.reports[key] = self.reports[key].and_then(made) if key in self.reports else made
+        calls, largest, elements, saturated, underflowed, flags, *_ = self._told.get(key, NOTHING)
+        self._told[key] = (
+            calls + 1, max(largest, found.amax) if calls else found.amax, elements + found.elements, _added(saturated, found.saturated),
+            _added(underflowed, found.underflowed), flags | found.flags, found.amax, found.scales,
+        )  # fmt: skip
+
+    @property
+    def reports(self) -> dict[str, ScalingReport]:
+        """What became of all operands."""
+        return {
+            key: ScalingReport(calls, amax, largest, scales, elements, saturated, underflowed, Flags(flags))
+            for key, (calls, largest, elements, saturated, underflowed, flags, amax, scales) in self._told.items()
+        }
+
+
+_Told = tuple[int, float, int, int | None, int | None, int, float, tuple[float, float]]
+"""Calls, the largest magnitude, elements, those that raised OVERFLOW and UNDERFLOW, and flags of all calls; amax and scales of the last."""
+NOTHING: _Told = (0, 0.0, 0, 0, 0, 0, 0.0, (1.0, 1.0))
+
+
+def _added(x: int | None, y: int | None) -> int | None:
+    return None if x is None or y is None else x + y
