@@ -7,9 +7,9 @@ from functools import lru_cache
 
 import numpy as np
 
-from softfloat.engine import segments, units, ways
+from softfloat.engine import elementwise, segments, units, ways
 from softfloat.engine.generated import narrow_numbers
-from softfloat.engine.parameters import FLOAT32, descriptions, dots, steps, sums
+from softfloat.engine.parameters import FLOAT32, available, descriptions, dots, steps, sums
 from softfloat.engine.programs import Program, Site, bounds_of, is_known
 from softfloat.engine.ways import Generated, Joined, Way, by_stage
 from softfloat.environments import Settings
@@ -19,22 +19,22 @@ from softfloat.kernels.spec import InfiniteInput, Overflow
 def in_one(planned: Program, whole: Settings, scaled: bool) -> Way | None:
     """The way that adds segments or chains up in the loop that sums them, if there is one; `scaled`: segments have scales."""
     how = planned.accumulator
-    chains = how.chains > 1
-    if not (how.reduction or chains) or not planned.length or planned.wide:
+    if not (how.reduction or how.chains > 1) or not planned.length or planned.wide or not elementwise.quick():
         return None
+    return _in_one(planned, whole, scaled, available())
+
+
+@lru_cache(maxsize=512)
+def _in_one(planned: Program, whole: Settings, scaled: bool, features: tuple[bool, ...]) -> Way | None:
+    """The same, on a CPU with these features."""
+    how, chains = planned.accumulator, planned.accumulator.chains > 1
     if segments.draws_inside(planned) and not (
         1 < how.chains <= sums().MOST_CHAINS and not any(planned.begun.values())
     ):
         return None
     longest = -(-planned.length // how.chains) if chains else int(np.diff(bounds_of(how, planned.products)).max())
-    part = segments.part_of(planned, longest, whole)
-    return _of_all(planned, ways.choose(part) or units.of_grids(part, False), scaled)
-
-
-@lru_cache(maxsize=512)
-def _of_all(planned: Program, way: Way | None, scaled: bool) -> Way | None:
-    """The same, of one of which this is the way."""
-    how, below, chains = planned.accumulator, segments.last_of_part(planned), planned.accumulator.chains > 1
+    part, below = segments.part_of(planned, longest, whole), segments.last_of_part(planned)
+    way: Way | None = ways.choose(part) or units.of_grids(part, False)
     site = planned.sites[dots().RUNNING if chains else dots().LEVEL]
     if way is None or way.compensates or how.fixed is not None or len(how.reduction) > 1:
         return None

@@ -59,7 +59,9 @@ class Scaling(NamedTuple):
 
 def _codes_of(blocks: Blocks, products: Codes) -> Codes:
     """The scales in float32 of some products' elements, without signs, which say nothing: (products, outputs)."""
-    found = np.repeat(blocks.scales[products // blocks.block[0]], blocks.block[1], axis=1)
+    found = blocks.scales[products // blocks.block[0]]
+    if blocks.block[1] > 1:
+        found = np.repeat(found, blocks.block[1], axis=1)
     return found[:, : blocks.codes.shape[1]] & np.uint32(0x7FFFFFFF)
 
 
