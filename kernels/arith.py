@@ -12,8 +12,7 @@ and no error term underflows. (The narrow carrier has operands of at most 11 bit
 import numpy as np
 
 from .jit import bits_float, cut, float_bits, kernel
-from .projected import drawn_by_method
-from .rounding import selected
+from .rounding import drawn, selected
 
 
 @kernel
@@ -215,10 +214,10 @@ def as_integral(x, n, signals, target):
 @kernel
 def integral(x, y, z, target):
     """x rounded to an integer by a deterministic mode; `y` is 1 to raise INEXACT where that changes x."""
-    return as_integral(x, selected(abs(x), float_bits(x) < 0, target), y, target)
+    return as_integral(x, selected(abs(x), target.code_base, float_bits(x) < 0, target), y, target)
 
 
 @kernel
 def integral_drawn(x, y, random, target):
     """x rounded to an integer stochastically."""
-    return as_integral(x, drawn_by_method(abs(x), random, target), y, target)
+    return as_integral(x, drawn(abs(x), random, target), y, target)

@@ -174,13 +174,13 @@ def is_quiet(rule):
 
 
 def _way(drawn):
-    return "drawn projected" if drawn else "selected"
+    return "drawn unusual" if drawn else "selected unusual"
 
 
 @cache
 def element_entry(operation, drawn):
     """As `_entry` has it: one element."""
-    rounded = loops.rounded(operation, _way(drawn), True, True, drawn)
+    rounded = loops.rounded(operation, _way(drawn))
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -262,7 +262,7 @@ def integer_entry(width, signed, drawn):
 @cache
 def from_integer_entry(signed, drawn):
     """As `_entry` has it: the code of an integer a of 64 bits."""
-    rounded = loops.rounded("convert_more", _way(drawn), True, False, drawn)
+    rounded = loops.rounded("convert_more", _way(drawn))
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -280,7 +280,7 @@ def tabled_entry(operands):
     The table has a value for each code, and after these for +0 and -0, which stand for subnormals that count as zero; of two
     operands a row for each a.
     """
-    rounded, binary = loops.rounded("given", "selected", True, True, False), operands == 2
+    rounded, binary = loops.rounded("given", _way(False)), operands == 2
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):

@@ -17,9 +17,9 @@ from .linking import interruptible
 from .prng import bits_at, unit_fraction
 
 
-def rounded(operation, way, unusual, payloads, source, target, extra, width):
+def rounded(operation, way, source, target, extra, width):
     """An operation that rounds; `width` random bits for each, 0 under a deterministic mode."""
-    element, draws = loops.rounded(operation, way, unusual, payloads, width > 0), width > 0
+    element, draws = loops.rounded(operation, way), width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
@@ -29,9 +29,9 @@ def rounded(operation, way, unusual, payloads, source, target, extra, width):
     return apply
 
 
-def encoded(way, unusual, payloads, source, target, width):
+def encoded(way, source, target, width):
     """The code of a number, which comes as `exact_number` gives it."""
-    element, draws = loops.rounded("convert_wide", way, unusual, payloads, width > 0), width > 0
+    element, draws = loops.rounded("convert_wide", way), width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):

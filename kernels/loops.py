@@ -14,12 +14,12 @@ import numpy as np
 from numba import types
 from numba.np.numpy_support import from_dtype
 
-from . import arith, jit, projected, rounding, sticky
+from . import arith, jit, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import all_of, cut, float_bits, read_only, scratch
 from .parts import Composed, called
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
-from .rounding import target_of
+from .rounding import ROUNDERS, drawn, selected, target_of, undecided
 from .words import SOME, read_operands, read_words, write_words
 
 OPERATIONS = {
@@ -46,20 +46,6 @@ for those that have more bits than the carrier.
 `given` rounds values that `extra` holds, one for each element, and sees to NaN operands; a function's only operand comes twice. It and
 `hypot` may have a number for a result where an operand is a quiet NaN.
 """
-
-ROUNDERS = {
-    ("nearest", False): rounding.round_nearest,
-    ("selected", False): rounding.round_selected,
-    ("drawn", False): rounding.round_drawn,
-    ("nearest", True): rounding.round_selected_unusual,
-    ("selected", True): rounding.round_selected_unusual,
-    ("drawn", True): rounding.round_drawn_unusual,
-    ("projected", False): projected.round_projected,
-    ("projected", True): projected.round_projected,
-    ("drawn projected", False): projected.round_drawn_projected,
-    ("drawn projected", True): projected.round_drawn_projected,
-}
-"""(way of rounding, whether the target is an unusual format) -> function. The projected ways serve every rule."""
 
 WIDE = ("convert_wide", "convert_more")
 
@@ -99,22 +85,22 @@ def _operated(operation, drawn):
 
 
 @cache
-def _ended(way, unusual, kind):
+def _ended(way, kind):
     """A value rounded: what `_operated` gives in, (code, flags) out. No payload of a NaN survives."""
-    round_value = ROUNDERS[way, unusual]
+    round_value, refuses = ROUNDERS[way], kind == "integral" and way.endswith("unusual")
 
     @jit.kernel
     def ended(value, raised, number, signals, random, source, target):
         if kind == "forgiving":
             value = source.not_a_number if signals else value
         code, rounded = round_value(value, random, target)
-        if unusual and kind == "integral" and rounded == target.invalid:
+        if refuses and rounded == target.invalid:
             raised = target.none
         invalid = target.invalid if (value != value) & (number | signals) else target.none
         unordered = target.none if number else target.any_nan_signals
         return code, cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
 
-    return jit.referable(ended, way, unusual, kind)
+    return jit.referable(ended, way, kind)
 
 
 @cache
@@ -137,11 +123,11 @@ def _carried(kind):
 
 
 @cache
-def _element(operation, way, unusual, payloads):
+def _element(operation, way):
     """One element: codes in, (code, flags, value before rounding) out."""
     kind = _kind(operation)
-    operated, ended = _operated(operation, way.startswith("drawn")), _ended(way, unusual, kind)
-    carried = _carried(kind)
+    operated, ended, carried = _operated(operation, way.startswith("drawn")), _ended(way, kind), _carried(kind)
+    payloads = way != "nearest"
 
     @jit.kernel
     def element(code_a, code_b, code_c, extra, random, source, target):
@@ -151,7 +137,7 @@ def _element(operation, way, unusual, payloads):
             code = carried(code, code_a, code_b, code_c, value, raised, number, signals, source, target)
         return code, flags, value
 
-    return jit.referable(element, operation, way, unusual, payloads)
+    return jit.referable(element, operation, way)
 
 
 @cache
@@ -176,10 +162,10 @@ def _settled(operation):
 
 
 @cache
-def rounded(operation, way, unusual, payloads, draws):
-    """One element, if it `draws` by a random number: codes, and what the value lacks, `more`, in, (code, flags) out."""
-    element, settled = _element(operation, way, unusual, payloads), _settled(operation)
-    settles = draws and operation != "round_to_integral"
+def rounded(operation, way):
+    """One element: codes, and what the value lacks, `more`, in, (code, flags) out."""
+    element, settled = _element(operation, way), _settled(operation)
+    settles = way.startswith("drawn") and operation != "round_to_integral"
 
     @jit.kernel
     def rounded(code_a, code_b, code_c, extra, more, random, source, target):
@@ -188,7 +174,7 @@ def rounded(operation, way, unusual, payloads, draws):
         code, raised, _ = element(code_a, code_b, code_c, extra, random, source, target)
         return code, raised
 
-    return jit.referable(rounded, operation, way, unusual, payloads, draws)
+    return jit.referable(rounded, operation, way)
 
 
 NUMBER, SIGNALS, FLAGS = 256, 512, 255
@@ -232,23 +218,22 @@ def _settling(operation):
 
 
 @cache
-def _ending(way, unusual, kind):
+def _ending(way, kind):
     """row(x, y, z, values, states, random, codes, flags, integers, floats) -> flags OR-ed together, and 256 if one rounding is open: values
     rounded.
 
     Flags are gone through again, as that takes less than to OR them on the way.
     """
-    ended, carried, drawn = _ended(way, unusual, kind), _carried(kind), way.startswith("drawn")
-    undecided = projected.undecided_by_method if way == "drawn projected" else rounding.undecided
+    ended, carried, draws = _ended(way, kind), _carried(kind), way.startswith("drawn")
 
     def ending_row(x, y, z, values, states, random, codes, flags, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
         hangs = False
         for i in range(x.size):
             raised, number, signals = read_state(states[i], target)
-            uniform = random[i] if drawn else target.zero
+            uniform = random[i] if draws else target.zero
             codes[i], flags[i] = ended(values[i], raised, number, signals, uniform, source, target)
-            if drawn:
+            if draws:
                 hangs |= undecided(values[i], uniform, target)
         if target.propagate != target.none:
             for i in range(x.size):
@@ -284,14 +269,14 @@ def kinds_of(word):
 
 
 @cache
-def elementwise(operation, way, unusual, word):
+def elementwise(operation, way, word):
     """The loop of one operation under a deterministic mode, of a carrier with such words.
 
     loop(a, b, c, codes, flags, read, made, extra, integers, floats) -> flags OR-ed together, of which each element has its own where there is
     room for them. Codes are bytes, `read` for each of the operands' and `made` for each of the results'. `extra` has one number for the operation
     (round_to_integral: 1 to raise INEXACT), or one for each element (given).
     """
-    rows = _operating(operation, False), _ending(way, unusual, _kind(operation))
+    rows = _operating(operation, False), _ending(way, _kind(operation))
     return Composed(_elementwise(), rows, kinds_of(word), OPERATIONS[operation][1])
 
 
@@ -367,15 +352,14 @@ def drawn_pass(
     return seen
 
 
-def _drawing(loop, operation, unusual, by_rule):
-    operate = _operating(operation, operation == "round_to_integral")
-    end = _ending("drawn projected" if by_rule else "drawn", unusual, _kind(operation))
+def _drawing(loop, operation, way):
+    operate, end = _operating(operation, operation == "round_to_integral"), _ending(way, _kind(operation))
     rows, arity = (operate, _settling(operation), end), OPERATIONS[operation][1]
     return Composed(loop, rows, kinds_of(np.int64), arity, operation == "round_to_integral")
 
 
 @cache
-def elementwise_drawn(operation, unusual, by_rule=False):
+def elementwise_drawn(operation, way):
     """The loop of one operation under stochastic rounding.
 
     loop(a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed
@@ -385,9 +369,9 @@ def elementwise_drawn(operation, unusual, by_rule=False):
     among which one rounding hangs on the rest, or on what a sticky bit hides, are done again together, with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
-    on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.
+    on it, `unknown` is set, the code is not to be used, and flags are left out.
     """
-    return _drawing(_elementwise_drawn(), operation, unusual, by_rule)
+    return _drawing(_elementwise_drawn(), operation, way)
 
 
 @jit.once
@@ -633,26 +617,26 @@ def folded(step):
 
 
 @cache
-def folding(operation, way, unusual):
+def folding(operation, way):
     """The fold by an operation of two operands under a deterministic mode."""
-    element = _element(operation, way, unusual, way != "nearest")
+    element = _element(operation, way)
 
     @jit.kernel
     def step(code_a, code_b, extra, source, target):
         code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
         return code, raised
 
-    return folded(jit.referable(step, operation, way, unusual))
+    return folded(jit.referable(step, operation, way))
 
 
 @cache
-def folding_drawn(operation, unusual, by_rule):
+def folding_drawn(operation, way):
     """loop(start, stop, columns, values, codes, flags, size, streams, extra, integers, floats, key, width) -> 0: a fold under stochastic rounding.
 
     Rows of `values` and of `codes`, as bytes, `size` for each code, are of so many columns. A step draws what an elementwise call draws in
     its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    return _drawing(_folding_drawn(), operation, unusual, by_rule)
+    return _drawing(_folding_drawn(), operation, way)
 
 
 @jit.once
@@ -679,9 +663,8 @@ def _folding_drawn():
 
 
 @cache
-def integer(drawn):
+def integer(draws):
     """One element as an integer: a code in, (int64 or the bits of uint64, flags) out."""
-    selected, drawn_integer = rounding.selected, projected.drawn_by_method
 
     @jit.kernel
     def integer(code, uniform, source, target, lowest, bound, nan_result, low_result, high_result, exact):
@@ -689,7 +672,10 @@ def integer(drawn):
         magnitude = abs(x)
         magnitude = target.least if (magnitude < target.least) & (magnitude > 0.0) else magnitude
         negative = float_bits(x) < 0
-        n = drawn_integer(magnitude, uniform, target) if drawn else selected(magnitude, negative, target)
+        if draws:
+            n = drawn(magnitude, uniform, target)
+        else:
+            n = selected(magnitude, target.code_base, negative, target)
         n = -n if negative else n
         raised = target.inexact if (n != x) & exact else target.none
         if x != x:
@@ -707,17 +693,17 @@ def integer(drawn):
             result = np.int64(n)
         return result, raised
 
-    return jit.referable(integer, drawn)
+    return jit.referable(integer, draws)
 
 
 @cache
-def to_integer(drawn):
+def to_integer(draws):
     """loop(codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
 
     Codes and flags as in `elementwise`. `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid.
     `uniforms` are the random numbers of stochastic rounding, one per element, else empty.
     """
-    element = integer(drawn)
+    element = integer(draws)
 
     def to_integer_loop(
         codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result,
@@ -730,7 +716,7 @@ def to_integer(drawn):
             x = words[: min(SOME, results.size - first)]
             read_words(x, codes, read, first)
             for i in range(x.size):
-                random = uniforms[first + i] if drawn else 0.0
+                random = uniforms[first + i] if draws else 0.0
                 results[first + i], raised = element(x[i], random, source, target, *limits)
                 seen |= raised
                 if flags.size:

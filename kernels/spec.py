@@ -498,7 +498,7 @@ class Target(NamedTuple):
     ftz: int
     downward: int
     unsigned: int
-    strict: int  # whether negative values are lost in an unsigned format even if they round to zero; this and the next four are for `projected`
+    strict: int  # whether negative values are lost in an unsigned format even if they round to zero; this and the next four are for unusual formats
     beneath: int  # what becomes of those that are lost
     beneath_flags: int
     beneath_infinite_flags: int  # negative infinity becomes `infinity_negative`

@@ -46,7 +46,7 @@ examples
 """Folders and modules of softfloat/ from the bottom up. Each imports from the floors below its own only, imports for type checkers included."""
 
 INSIDE = {
-    "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | projected | arith | "
+    "kernels": "compile_cache linking spec | jit | carrier parts prng words | dot_state | rounding values | arith | "
     "fast sticky wide | accumulate ordinary wide_exact | vectors | steps | "
     "tiles | loops dot_steps quantization | dots "
     "four_over_six hadamard panels rules sums.description sums.language sums.layouts sums.observers sums.orders sums.whole | "

@@ -115,11 +115,6 @@ class Job(NamedTuple):
         wide = self.operation == "convert" and self.source == (FLOAT32 if carrier is CARRIER32 else FLOAT64)
         return "convert_wide" if wide else self.operation
 
-    @property
-    def propagates(self) -> bool:
-        """Whether payloads of NaN operands survive."""
-        return bool(self.rule.propagate)
-
 
 def run(
     operation: str,
@@ -228,7 +223,6 @@ def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
 
 def _plain_loop(job: Job) -> Callable[..., int]:
     """The loop that serves every format and rule: run(a, b, c, codes, flags) -> flags; `_addressed` says when an address of random bits follows."""
-    unusual = is_unusual(job.fmt)
     carrier = CARRIER64 if _addressed(job) else carrier_for(job.operation, job.source, job.fmt)
     known = numbers(job.source, job.fmt, job.rule, carrier, wide=job.wide)
     if job.wide:
@@ -238,7 +232,7 @@ def _plain_loop(job: Job) -> Callable[..., int]:
     reading, extra = job.reading(carrier), np.array([job.extra], known[1].dtype)
     if job.rule.rounding.draws:
         return drawing(job, reading, extra, NOTHING_MORE, ALL_KNOWN, *known)
-    loop = loops().elementwise(reading, way_of(job.rule, unusual), unusual, known[0].dtype)
+    loop = loops().elementwise(reading, way_of(job.fmt, job.rule), known[0].dtype)
     return by_bytes(loop, extra, *known)
 
 
@@ -261,7 +255,7 @@ def _plain_work(job: Job) -> Work:
 
 def drawing(job: Job, reading: str, *known: Any) -> Callable[..., int]:
     """The loop that serves every format under stochastic rounding: run(a, b, c, codes, flags, extra, more, unknown, ...) -> flags."""
-    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), not job.rule.restated)
+    loop = loops().elementwise_drawn(reading, way_of(job.fmt, job.rule))
     return by_bytes(loop, *known)
 
 

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine.draws import replica_key
-from softfloat.engine.parameters import floor_of, is_unusual, rule_for, way_of
+from softfloat.engine.parameters import floor_of, rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import spec
@@ -139,13 +139,11 @@ def _rounded(
     operation: str, source: FormatSpec, target: Format, settings: Settings, conversion: bool, extra: float, width: int
 ) -> Callable[..., Any]:
     rule = rule_for(settings, target, conversion, width or 52, True)
-    unusual = is_unusual(target.spec)
-    way = ("drawn" if rule.restated else "drawn projected") if width else way_of(rule, unusual)
+    way = way_of(target.spec, rule)
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
-    payloads = bool(rule.propagate)
     if operation == "encode":
-        return _kernels().encoded(way, unusual, payloads, *numbers, width)
-    return _kernels().rounded(operation, way, unusual, payloads, *numbers, extra, width)
+        return _kernels().encoded(way, *numbers, width)
+    return _kernels().rounded(operation, way, *numbers, extra, width)
 
 
 def integer_limits(dtype: Any, settings: Settings, exact: bool) -> tuple[Any, ...]:

@@ -166,11 +166,12 @@ def is_unusual(fmt: FormatSpec) -> bool:
     return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
 
 
-def way_of(rule: Rule, unusual: bool) -> str:
-    """What the plain loops call the way to round under a rule that draws nothing."""
-    if rule.projection != "ieee":
-        return "projected"
-    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not (unusual or rule.propagate) else "selected"
+def way_of(fmt: FormatSpec, rule: Rule) -> str:
+    """What the plain loops call the way to round under a rule."""
+    way = "drawn" if rule.rounding.draws else "selected"
+    if is_unusual(fmt):
+        return f"{way} unusual"
+    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not rule.propagate else way
 
 
 def choosing(fmt: Format, daz: bool, ftz: bool, nan: str) -> Rule:

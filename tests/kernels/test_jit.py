@@ -279,7 +279,7 @@ from numba.core.registry import cpu_target
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
 from softfloat.kernels import dots, fast, jit, loops, paired, tiles
 
-rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn", True, "integral")
+rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn unusual", "integral")
 made = [
     *map(jit.compiled, rows), loops._elementwise(), loops._elementwise_drawn(), loops._folding_drawn(),
     loops.decoding(), loops.settling(), loops.gathering(True), loops.choosing(loops.compared("lt")),
