@@ -108,7 +108,7 @@ class Blocks(Maker):
         self.read, self.made = CODES[what.read], CODES[what.made]
         self.word = LONG if self.wide else WORD
         self.numbers = wide_elements.Known._fields if self.wide else Ordinary._fields
-        single = what.kind == "single" and what.operation not in ("add", "sub")
+        single = what.kind == "single" and what.operation != "add"
         many = has_feature("avx512f") or single or what.kind in ("cpu", *DOUBLES)
         self.lanes = (16 if many else 8) // (2 if self.wide else 1)
         self.module = ir.Module("elements")
@@ -149,6 +149,8 @@ class Blocks(Maker):
         with code.loop(vectors) as vector:
             at = vector * self.lanes
             taken = [unsigned(code.load(x, at), self.word) for x in operands[: what.operands]]
+            if what.operation == "add":
+                taken[1] = taken[1] ^ known.flip
             random = unsigned(code.load(half_words, at), self.word) if what.draws else None
             made, raised, left = element(known, *taken, *taken[-1:] * (3 - what.operands), random)
             code.store(made.cut(self.made) if SIZES[self.made] < SIZES[made.element] else made, codes, at)

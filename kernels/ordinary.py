@@ -38,7 +38,7 @@ class Ordinary(NamedTuple):
     largest: int
     largest_bits: int
     sign: int
-    flip: int  # the sign bit for differences, which are sums of a and -b
+    flip: int  # the sign bit, and all above it, for differences, which are sums of a and -b
     zero_sign: int
     downward_sign: int  # of an exact zero sum
     tiny_positive: int  # bits below them are tiny
@@ -46,13 +46,6 @@ class Ordinary(NamedTuple):
     overflow_positive: int
     overflow_negative: int
     overflow_flags: int
-    away_positive: int  # 1 where a mode goes to the larger magnitude, whatever is dropped
-    away_negative: int
-    toward_positive: int  # 1 where it goes to the lesser one first
-    toward_negative: int
-    to_odd: int
-    ties_positive: int  # 1 where ties go to the larger magnitude, -1 to the lesser one, 0 to the even one
-    ties_negative: int
     above_largest: int  # bits of the power of two that follows the largest number's
     random_right: int  # how far 16 random bits move to end right below the last kept bit
     random_left: int
@@ -110,11 +103,6 @@ def greatest(fmt, operation, plain):
 def carrying(threshold, dropped):
     """What carries where dropped bits reach a threshold."""
     return (1 << dropped) - ceil(threshold * 2**dropped) if threshold <= 1 else 0
-
-
-def tying(even, odd):
-    """Where thresholds send ties: of one half, and just above it."""
-    return (even <= 0.5) - (odd > 0.5) if 0.5 <= odd < 1 else 0
 
 
 def bits_from(limit):
@@ -194,7 +182,7 @@ def ordinary(fmt, rule, operation):
         largest=fmt.largest,
         largest_bits=(fmt.largest + ((CARRIER32.bias - 1 + lowest) << m)) << dropped,
         sign=into.sign,
-        flip=into.sign if operation == "sub" else 0,
+        flip=-1 << (fmt.width - 1) if operation == "sub" else 0,
         zero_sign=into.zero_sign,
         downward_sign=into.zero_sign if rule.rounding is Rounding.TOWARD_NEGATIVE else 0,
         tiny_positive=bits_from(into.tiny_positive),
@@ -202,13 +190,6 @@ def ordinary(fmt, rule, operation):
         overflow_positive=into.overflow_positive,
         overflow_negative=into.overflow_negative,
         overflow_flags=into.overflow_flags,
-        away_positive=int(min(biases[:2]) == most_dropped),
-        away_negative=int(min(biases[2:]) == most_dropped),
-        toward_positive=int(biases[1] == 0),
-        toward_negative=int(biases[3] == 0),
-        to_odd=int(rule.rounding is Rounding.TO_ODD),
-        ties_positive=tying(*positive),
-        ties_negative=tying(*negative),
         above_largest=(top + 1 + CARRIER32.bias) << CARRIER32.fraction_bits,
         random_right=max(16 - dropped, 0),
         random_left=max(dropped - 16, 0),

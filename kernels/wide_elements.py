@@ -35,11 +35,6 @@ def _sum(x, y, z):
     return *sum_and_error(x, y), None
 
 
-def _difference(x, y, z):
-    """x - y."""
-    return *sum_and_error(x, -y), None
-
-
 def _product(x, y, z):
     """x * y."""
     return *product_and_error(x, y), None
@@ -65,7 +60,7 @@ def _fused(x, y, z):
 
 
 HAS_FUSED = has_feature("fma")
-OPERATIONS = {"convert": _identity, "add": _sum, "sub": _difference}
+OPERATIONS = {"convert": _identity, "add": _sum}
 if HAS_FUSED:
     OPERATIONS |= {"mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
 DIVIDED = ("div", "sqrt")
@@ -144,6 +139,7 @@ class Known(NamedTuple):
     lowest: int  # bits above those of the least ordinary result
     largest: int
     sign: int
+    flip: int  # the sign bit, and all above it, for differences
 
 
 def known(read, fmt, rule, operation):
@@ -172,6 +168,7 @@ def known(read, fmt, rule, operation):
         lowest=(max(target.lowest_exponent, LOWEST) << 52) + 1,
         largest=target.largest,
         sign=target.sign,
+        flip=-1 << (read.width - 1) if operation == "sub" else 0,
     )
 
 

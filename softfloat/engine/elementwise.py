@@ -340,12 +340,17 @@ def _over_blocks(job: Job) -> _Blocks | None:
     return _Blocks(sums().loop_of(what), half_words, known, [*map(address, known)], job.drawn or NOTHING_DRAWN)
 
 
+def _summing(operation: str) -> str:
+    """The operation of a loop: differences are sums of codes whose signs are flipped."""
+    return "add" if operation == "sub" else operation
+
+
 def _short_kind(job: Job) -> tuple[Kind, Numbers] | None:
     """The loop of a format that float32 carries, or of float32 itself, and what it knows."""
-    operation, fmt, rule = job.operation, job.fmt, job.rule
+    operation, fmt, rule = _summing(job.operation), job.fmt, job.rule
     converts, double = operation == "convert", job.source == FLOAT64
-    serves = (operation in elements().EXACT and job.source == fmt) or (converts and (double or job.source == FLOAT32))
-    known = block_numbers(fmt, rule, operation) if serves else None
+    serves = (operation in elements().NEAR and job.source == fmt) or (converts and (double or job.source == FLOAT32))
+    known = block_numbers(fmt, rule, job.operation) if serves else None
     if known is None:
         return None
     mode, drawn, flushes = rule.rounding.name.lower(), rule.rounding.draws, ordinary().flushes(fmt, rule)
@@ -353,23 +358,23 @@ def _short_kind(job: Job) -> tuple[Kind, Numbers] | None:
         serves = operation in singles().DRAWN if drawn else mode in singles().TO_SINGLE
         return (("single", operation, mode, False, False), known) if serves else None
     nearest, half = rule.rounding is Rounding.NEAREST_EVEN, fmt == FLOAT16 and fast().has_f16c()
-    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
-        mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
-        return ("cpu64" if double else "cpu", operation, mode, False, False), known
-    mode = "stochastic" if drawn else "nearest" if nearest else "selected"
+    way = "stochastic" if drawn else "nearest" if nearest else "selected"
+    if half and not (drawn or flushes) and (nearest or (operation == "mul" and mode in halves().MODES)):
+        return ("cpu64" if double else "cpu", operation, way if nearest else mode, False, False), known
     kind = "float64" if double else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
-    return (kind, "add" if operation == "sub" else operation, mode, ordinary().lifts(fmt), flushes), known
+    return (kind, operation, way, ordinary().lifts(fmt), flushes), known
 
 
 def _wide_kind(job: Job) -> tuple[Kind, Numbers] | None:
     """The loop of a wide format, in which float64 leads to the results of ordinary operands, and what it knows."""
     mode, drawn, known = job.rule.rounding.name.lower(), job.rule.rounding.draws, wide_elements()
-    if job.operation not in known.OPERATIONS or is_unusual(job.source) or is_unusual(job.fmt):
+    operation = _summing(job.operation)
+    if operation not in known.OPERATIONS or is_unusual(job.source) or is_unusual(job.fmt):
         return None
     if not job.rule.restated or mode not in (("stochastic",) if drawn else known.MODES):
         return None
     kind = "double" if job.fmt.mantissa_bits == FLOAT64.mantissa_bits else "wide"
-    return (kind, job.operation, mode, False, False), wide_block_numbers(job.source, job.fmt, job.rule, job.operation)
+    return (kind, operation, mode, False, False), wide_block_numbers(job.source, job.fmt, job.rule, job.operation)
 
 
 def _left(job: Job, places: Codes) -> int:
