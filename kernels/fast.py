@@ -83,30 +83,11 @@ def _half_value(context, code):
 
 INFINITE = np.float32(np.inf)
 ZERO = np.float32(0)
-NONE, INEXACT, TINY_INEXACT, OVERFLOWED, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 16))
+NONE, INEXACT, TINY_INEXACT, OVERFLOWED, DIVIDED_BY_ZERO, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 8, 16))
 MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x7FC00000)
 SMALLEST_BITS = np.int32(0x00800000)
-
-
-# -- errors of float32's operations -----------------------------------------------------------------------------------
-
-
 LOW_BITS = np.int32(-4096)
 """Cuts a float32 to its 12 high bits: those times a number of 12, and the others, are exact products."""
-
-
-@kernel
-def high_bits(x):
-    """A float32 without its 12 low bits."""
-    return bits_float(cut(float_bits(x) & LOW_BITS, NONE), ZERO)
-
-
-@kernel
-def quotient_and_rest(x, y):
-    """(x / y rounded, what x is more than that times y): of y of at most 12 bits, exact."""
-    q = x / y
-    high = high_bits(q)
-    return q, (x - high * y) - (q - high) * y
 
 
 # -- half through F16C -----------------------------------------------------------------------------------------------
@@ -151,70 +132,72 @@ def half_convert(code_a, code_b, code_c, limits):
 
 
 @kernel
-def half_add(code_a, code_b, code_c, limits):
-    """a + b; exact if TwoSum's error is zero."""
-    x, y = half_value(code_a), half_value(code_b)
+def half_sum(x, y, z):
+    """(x + y in float32, whether this is exact)."""
     s, error = sum_and_error(x, y)
-    return half_result(
-        s, not (abs(error) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
-    )
+    return s, not (abs(error) > ZERO)
 
 
 @kernel
-def half_sub(code_a, code_b, code_c, limits):
-    """a - b. Flipping a NaN's sign changes nothing that shows."""
-    return half_add(code_a, np.uint16(code_b ^ np.uint16(0x8000)), code_c, limits)
+def half_difference(x, y, z):
+    """The same of x - y."""
+    return half_sum(x, -y, z)
 
 
 @kernel
-def half_mul(code_a, code_b, code_c, limits):
-    """a * b: 22 bits."""
-    x, y = half_value(code_a), half_value(code_b)
-    return half_result(x * y, True, (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits)
+def half_product(x, y, z):
+    """The same of x * y: 22 bits."""
+    return x * y, True
 
 
 @kernel
-def half_div(code_a, code_b, code_c, limits):
-    """a / b; exact if the remainder is zero."""
-    x, y = half_value(code_a), half_value(code_b)
-    q, rest = quotient_and_rest(x, y)
-    code, flags = half_result(
-        q, not (abs(rest) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
-    )
-    by_zero = (y == ZERO) & (abs(x) < INFINITE) & (x != ZERO)
-    return code, np.int32(8) if by_zero else flags
+def half_quotient(x, y, z):
+    """The same of x / y: what x is more than the quotient times y is exact, as y has 12 bits at most."""
+    q = x / y
+    high = bits_float(cut(float_bits(q) & LOW_BITS, NONE), ZERO)
+    return q, not (abs((x - high * y) - (q - high) * y) > ZERO)
 
 
 @kernel
-def half_fma(code_a, code_b, code_c, limits):
-    """a * b + c. Here rounding to float32 first would not be innocuous; rounding to odd is."""
-    x, y, z = half_value(code_a), half_value(code_b), half_value(code_c)
+def half_fused(x, y, z):
+    """The same of x * y + z, rounded to odd: rounding to the nearest float32 first would not be innocuous here."""
     product = x * y
     s, error = sum_and_error(product, z)
     bits = float_bits(s)
     moved = cut(bits + INEXACT, NONE) if cut(bits ^ float_bits(error), NONE) >= NONE else cut(bits - INEXACT, NONE)
     inexact = abs(error) > ZERO
-    s = bits_float(moved, ZERO) if inexact & (cut(bits & INEXACT, NONE) == NONE) else s
-    operand_nan = (x != x) | (y != y)
-    signals = (
-        half_signals(code_a) | half_signals(code_b) | half_signals(code_c) | ((product != product) & (not operand_nan))
-    )
-    return half_result(s, not inexact, operand_nan | (z != z), signals, limits)
+    return bits_float(moved, ZERO) if inexact & (cut(bits & INEXACT, NONE) == NONE) else s, not inexact
+
+
+HALVES = {"add": half_sum, "sub": half_difference, "mul": half_product, "div": half_quotient, "fma": half_fused}
+
+
+@cache
+def half_operation(operation):
+    """An operation of halves: codes in, (code, flags) out."""
+    step, fused = HALVES[operation], operation == "fma"
+
+    @kernel
+    def half_element(code_a, code_b, code_c, limits):
+        x, y, z = half_value(code_a), half_value(code_b), half_value(code_c)
+        s, exact = step(x, y, z)
+        unordered, signals = (x != x) | (y != y), half_signals(code_a) | half_signals(code_b)
+        if fused:
+            product = x * y
+            signals = signals | half_signals(code_c) | ((product != product) & (not unordered))
+            unordered = unordered | (z != z)
+        return half_result(s, exact, unordered, signals, limits)
+
+    @kernel
+    def half_division(code_a, code_b, code_c, limits):
+        x, y = half_value(code_a), half_value(code_b)
+        code, flags = half_element(code_a, code_b, code_c, limits)
+        return code, DIVIDED_BY_ZERO if (y == ZERO) & (abs(x) < INFINITE) & (x != ZERO) else flags
+
+    return jit.referable(half_division if operation == "div" else half_element, operation)
 
 
 # -- float32 to bfloat16, on integers --------------------------------------------------------------------------------
-
-
-@kernel
-def bfloat16_result(code_a, magnitude, rounded, limits):
-    """(code, flags) of a float32 whose magnitude's bits, rounded, are `rounded`: the high half, whatever becomes of the low one."""
-    sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
-    code = cut(shift_right(rounded, 16) | sign, NONE)
-    changed = cut(magnitude & np.int32(0xFFFF), NONE) != NONE
-    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if changed else NONE
-    over = rounded >= INFINITE_BITS
-    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
-    return code, OVERFLOWED if over else flags
 
 
 @kernel
@@ -233,8 +216,12 @@ def bfloat16_convert(code_a, code_b, code_c, limits):
     magnitude = cut(code_a & MAGNITUDE, NONE)
     odd = cut(shift_right(magnitude, 16) & INEXACT, NONE)
     rounded = cut(magnitude + cut(odd + np.int32(0x7FFF), NONE), NONE)
-    code, flags = bfloat16_result(code_a, magnitude, rounded, limits)
-    return with_specials(code, flags, code_a, magnitude, limits)
+    code = cut(shift_right(rounded, 16) | cut(shift_right(code_a, 16) & np.int32(0x8000), NONE), NONE)
+    changed = cut(magnitude & np.int32(0xFFFF), NONE) != NONE
+    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if changed else NONE
+    over = rounded >= INFINITE_BITS
+    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
+    return with_specials(code, OVERFLOWED if over else flags, code_a, magnitude, limits)
 
 
 # -- float32 to any narrow format ------------------------------------------------------------------------------------
@@ -275,14 +262,9 @@ def narrow_convert(code_a, code_b, code_c, limits):
 
 OPERATIONS = {
     ("half", "convert"): half_convert,
-    ("half", "add"): half_add,
-    ("half", "sub"): half_sub,
-    ("half", "mul"): half_mul,
-    ("half", "div"): half_div,
-    ("half", "fma"): half_fma,
     ("bfloat16", "convert"): bfloat16_convert,
     ("narrow", "convert"): narrow_convert,
-}
+} | {("half", operation): half_operation(operation) for operation in HALVES}
 
 
 class Limits(NamedTuple):
@@ -332,34 +314,6 @@ def limits(target):
     )
 
 
-@kernel
-def half_product(x, y):
-    """(x * y, whether this is exact in float32)."""
-    return x * y, True
-
-
-@kernel
-def half_sum(x, y):
-    """(x + y, whether this is exact in float32)."""
-    s, error = sum_and_error(x, y)
-    return s, not (abs(error) > ZERO)
-
-
-@kernel
-def half_difference(x, y):
-    """(x - y, whether this is exact in float32)."""
-    return half_sum(x, -y)
-
-
-@kernel
-def half_quotient(x, y):
-    """(x / y, whether this is exact), for y that is not zero; `half_div`."""
-    q, rest = quotient_and_rest(x, y)
-    return q, not (abs(rest) > ZERO)
-
-
-FOLDS = {"mul": half_product, "add": half_sum, "sub": half_difference, "div": half_quotient}
-"""Operations of halves whose folds have a way of their own."""
 ABREAST = 8
 """Folds side by side from which on a step of all of them is quicker than one fold after the other."""
 
@@ -370,7 +324,7 @@ def half_folding(operation):
 
     One fold's number stays a float32, which the CPU rounds to half and back. What is not finite, or divided by zero, goes by codes.
     """
-    element, step = OPERATIONS["half", operation], FOLDS[operation]
+    element, step = half_operation(operation), HALVES[operation]
     divides = operation == "div"
 
     def half_folding_loop(start, stop, values, codes, flags, integers, floats):
@@ -389,7 +343,7 @@ def half_folding(operation):
             x, seen = half_value(code), NONE
             for k in range(1, values.shape[0]):
                 y = half_value(values[k, i])
-                s, exact = step(x, y)
+                s, exact = step(x, y, y)
                 rounded = half_code(s)
                 back = half_value(rounded)
                 if abs(back) < INFINITE and not (divides and y == ZERO):

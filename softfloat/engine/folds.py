@@ -130,7 +130,7 @@ def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
     if operation in EXTREMA and _ordered(operation, codes, fmt, rule):
         return _extremes(operation, codes, fmt, keep)
-    half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS
+    half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().HALVES
     narrow = NARROW_HALVES if half else NARROW_PAIRS if fmt.bits <= elementwise.PAIR_BITS else NARROW
     if operation not in EXTREMA and (fmt.wide or codes.shape[1] > narrow):
         return _by_rows(operation, codes, fmt, rule, keep)
