@@ -10,9 +10,20 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
+from .fast import (
+    INFINITE_BITS,
+    MAGNITUDE,
+    NONE,
+    ZERO,
+    lowest_bits,
+    narrow_convert,
+    narrow_finite,
+    narrow_scaled,
+    scale_exponent,
+)
 from .jit import all_of, bits_float, cut, float_bits, kernel, shift_left, shift_right
 from .quantization import LARGE, LARGEST_MULTIPLIER, TINY_BITS, UNIT, largest_in_block, place_of
+from .rounding import target_of
 
 WAYS, SMALLEST = 2, np.int32(1)
 STRETCHES = np.float32(1.0), np.float32(1.5)
@@ -24,13 +35,13 @@ LINES = 64
 
 
 @kernel
-def element_read(bits, scaled, limits):
+def element_read(bits, scaled, target):
     """(code, flags, magnitude that the code stands for unless that is too large) of a number, as `quantization.element`."""
-    y, base = narrow_scaled(scaled, limits)
+    y, base = narrow_scaled(scaled, target)
     n = np.rint(y)
-    code, flags = narrow_finite(bits, y, n, base, scaled < limits.tiny_bits, limits)
-    exponent = shift_right(max(scaled, limits.lowest_bits), 23)
-    quantum = shift_left(cut(UNIT - limits.scale_exponent + exponent, NONE), 23)
+    code, flags = narrow_finite(bits, y, n, base, scaled < float_bits(target.tiny_positive), target)
+    exponent = shift_right(max(scaled, lowest_bits(target)), 23)
+    quantum = shift_left(cut(UNIT - scale_exponent(target) + exponent, NONE), 23)
     return code, flags, n * bits_float(quantum, ZERO)
 
 
@@ -60,7 +71,7 @@ def four_over_six(length, squares, each):
         integers,
         floats,
     ):
-        limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
+        target, of_scales = target_of(integers, floats), target_of(scale_integers, scale_floats)
         most, encode, high, amax, divisor = reals[0], reals[1], reals[2], reals[3], reals[4]
         subnormal = reals[5] * reals[6]
         flushes = (float_bits(subnormal) == NONE) | (subnormal + subnormal == ZERO)
@@ -78,7 +89,7 @@ def four_over_six(length, squares, each):
                 stretch, codes_of_way = STRETCHES[way], chosen[way]
                 for i in range(count):
                     bits = float_bits(min(bits_float(largest[i], ZERO) / most * encode * stretch, high))
-                    code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                    code, _ = narrow_convert(bits, bits, bits, of_scales)
                     codes_of_way[i] = zero_code if largest[i] == NONE else code
             for i in range(count):
                 size = largest[i]
@@ -105,7 +116,7 @@ def four_over_six(length, squares, each):
                             bits = these[k]
                             magnitude = cut(bits & MAGNITUDE, NONE)
                             scaled = max(float_bits(bits_float(magnitude, ZERO) * multiplier), SMALLEST)
-                            code, here, read = element_read(bits, scaled if magnitude != NONE else NONE, limits)
+                            code, here, read = element_read(bits, scaled if magnitude != NONE else NONE, target)
                             found[k] = cut(shift_left(here, CODE_BITS) | code, NONE)
                             error = abs(min(read, most) * value * amax / divisor - bits_float(magnitude, ZERO))
                             apart[k] = error * error if squares else error

@@ -88,10 +88,10 @@ def short(family: str, operation: str, each: bool) -> Kernel:
     element = fast.OPERATIONS[family, operation]
 
     @kernel
-    def step(x, y, z, extra, limits):  # type: ignore[no-untyped-def]
-        return element(x, y, z, limits)
+    def step(x, y, z, extra, target):  # type: ignore[no-untyped-def]
+        return element(x, y, z, target)
 
-    return _around(fast.limits_of, step, each)
+    return _around(target_of, step, each)
 
 
 def _around(known_of: Callable[..., Any], step: Callable[..., Any], each: bool) -> Kernel:

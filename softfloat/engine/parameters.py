@@ -121,10 +121,9 @@ def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carri
     return packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
 
 
-@lru_cache(maxsize=1024)
 def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
     """What the faster loops know of a target."""
-    return packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
+    return numbers(fmt, fmt, rule, CARRIER32)
 
 
 @lru_cache(maxsize=1024)
