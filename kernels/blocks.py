@@ -11,8 +11,9 @@ from llvmlite import ir
 
 from . import elements, halves, singles, wide_elements
 from .fast import has_feature
-from .ordinary import INTEGERS, Ordinary
+from .ordinary import Ordinary
 from .prng import TILE
+from .spec import Source, Target, names_of
 from .sums.language import BYTE, LONG, SHORT, SINGLE, SIZES, WORD, Code, Int
 from .sums.loop import Maker
 
@@ -85,17 +86,18 @@ class Elementwise(NamedTuple):
 class Known:
     """What elements know, in every lane: numbers of a call, each read before the first loop that needs it."""
 
-    def __init__(self, code, integers, floats, names, kind):
-        self._code, self._places, self._names, self._kind = code, (integers, floats), names, kind
+    def __init__(self, code, integers, floats, own, kind):
+        self._code, self._places, self._kind = code, (integers, floats), kind
+        self._integers, self._floats = (names_of(kind, own, Source, Target) for kind in (int, float))
 
     def __getattr__(self, name):
-        number, code = self._names.index(name), self._code
+        code, (integers, floats) = self._code, self._places
         with code.builder.goto_entry_block():
-            if number < INTEGERS or self._names is not Ordinary._fields:
-                found = code.get(self._places[0], number)
+            if name in self._integers:
+                found = code.get(integers, self._integers.index(name))
                 found = code.splat(found.cut(self._kind) if SIZES[self._kind] < SIZES[found.value.type] else found)
             else:
-                found = code.splat(code.get(self._places[1], number - INTEGERS))
+                found = code.splat(code.get(floats, self._floats.index(name)))
         setattr(self, name, found)
         return found
 
@@ -107,7 +109,7 @@ class Blocks(Maker):
         self.sum, self.wide = what, what.kind in WIDE
         self.read, self.made = CODES[what.read], CODES[what.made]
         self.word = LONG if self.wide else WORD
-        self.numbers = wide_elements.Known._fields if self.wide else Ordinary._fields
+        self.numbers = wide_elements.Known if self.wide else Ordinary
         single = what.kind == "single" and what.operation != "add"
         many = has_feature("avx512f") or single or what.kind in ("cpu", *DOUBLES)
         self.lanes = (16 if many else 8) // (2 if self.wide else 1)
@@ -216,7 +218,7 @@ class Blocks(Maker):
         given, taken = places[:3], places[3:]
         known = self._known(code, integers, floats, self.read)
         known.unit = code.everywhere(1, self.read)
-        known.has_lone = code.splat(code.get(integers, Ordinary._fields.index("lone_nan")) > 0)
+        known.has_lone = code.splat(self._number(code, integers, "lone_nan") > 0)
         with code.loop(size // code.lanes) as vector:
             at = vector * code.lanes
             operands = [code.load(x, at) for x in given[:count]]
@@ -350,14 +352,14 @@ class Blocks(Maker):
         found = code.call(self.ends, codes, seen, size, mask, unit, lone, both)
         return code.get(seen), code.get(seen, 1), found
 
-    def _number(self, code, call, name):
+    def _number(self, code, integers, name):
         """A number of the call, with its sign."""
-        found = code.get(call["integers"], Ordinary._fields.index(name))
+        found = code.get(integers, names_of(int, self.numbers, Source, Target).index(name))
         return Int(code.builder, code.builder.sext(found.value, LONG))
 
     def _bits(self, code, call, name):
         """The bits of a float32 as those of an operand."""
-        found = self._number(code, call, name)
+        found = self._number(code, call["integers"], name)
         return (found << 29) + ((1023 - 127) << 52) if self.sum.kind in DOUBLES else found
 
     def _is_calm(self, code, call, here, seen, size):
@@ -375,7 +377,8 @@ class Blocks(Maker):
             given = code.int(singles.MAGNITUDE64), code.int(1), code.int(-1), code.int(1)
             most, least, _ = self._looked(code, here[0].get().value, seen, size, *given)
             return (most < singles.ABOVE) & (least >= singles.LEAST - 1)
-        known = {name: self._number(code, call, name) for name in ("least", "most", "look_mask", "lone_nan", "divisor")}
+        names = "least", "most", "look_mask", "lone_nan", "divisor"
+        known = {name: self._number(code, call["integers"], name) for name in names}
         fine = code.truth(True)
         for number, x in enumerate(here):
             unit = known["divisor"] if number == 1 else code.int(1)

@@ -8,7 +8,8 @@ Products of numbers of at most 12 bits are exact; of a sum, TwoSum gives the err
 Stochastic rounding adds at most 16 random bits. Nothing hangs on what the host does with subnormals.
 
 An element is a function of what is `known`, three vectors of codes and one of random half-words: (codes, flags, lanes that another loop is
-to do, or None). Numbers that are known have their names in `ordinary.Ordinary`.
+to do, or None). Numbers that are known have their names in `ordinary.Ordinary`, `spec.Source`
+and `spec.Target`.
 """
 
 from .fast import has_feature
@@ -45,7 +46,7 @@ def number(code, known):
     magnitude = code & known.magnitude_mask
     fields, below = (magnitude << known.shift) + known.rebias, magnitude < known.hidden
     value = below.choose(fields + ONE_EXPONENT, fields).floats()
-    value = below.choose(value - known.smallest, value)
+    value = below.choose(value - known.smallest_normal, value)
     return (value.bits() | (code ^ magnitude) << known.sign_shift).floats()
 
 
@@ -143,15 +144,15 @@ def either(lanes, others):
 def lifted(magnitude, lost, known):
     """(bits, where anything is lost), with what is below the normal range moved to where its last bit is dropped as others are."""
     value = magnitude.is_zero().choose(magnitude, magnitude.at_least(SMALLEST)).floats()
-    s = value + known.smallest
-    error = value - (s - known.smallest)
+    s = value + known.smallest_normal
+    error = value - (s - known.smallest_normal)
     bits, below = inward(s.bits() - ONE_EXPONENT, error < 0.0), magnitude < known.lowest_bits
     return below.choose(bits, magnitude), either(lost, below & error.nonzero())
 
 
 def lifted_sum(magnitude, lost, known):
     """The same for sums, which lose nothing there."""
-    s = magnitude.floats() + known.smallest
+    s = magnitude.floats() + known.smallest_normal
     return (magnitude < known.lowest_bits).choose(s.bits() - ONE_EXPONENT, magnitude), lost
 
 

@@ -29,14 +29,14 @@ from .spec import (
     Source,
     Target,
     count_fields,
+    names_of,
 )
 
 
 @cache
 def _gathering(numbers, kind):
     """gather(rule, table): the numbers of one kind under a rule. A group has a row for each combination of its knobs, the last one fastest."""
-    layout = groups(numbers, kind)
-    names = [name for name, its_kind in numbers.__annotations__.items() if its_kind is kind]
+    layout, names = groups(numbers, kind), names_of(kind, numbers)
     result = types.UniTuple(types.int64 if kind is int else types.float64, len(names))
 
     @intrinsic

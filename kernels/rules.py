@@ -8,7 +8,7 @@ Each number of a `Source` or `Target` hangs on few of these knobs, so a table ha
 
 from typing import NamedTuple
 
-from .spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+from .spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess, names_of
 
 REFUSED = 0x80
 """Among flags: nothing was computed."""
@@ -84,9 +84,8 @@ class Group(NamedTuple):
 def groups(numbers, kind):
     """The groups of the integers or floats of a Source or Target."""
     members: dict[tuple, list] = {}
-    for name, its_kind in numbers.__annotations__.items():
-        if its_kind is kind:
-            members.setdefault(DEPENDS.get(name, ()), []).append(name)
+    for name in names_of(kind, numbers):
+        members.setdefault(DEPENDS.get(name, ()), []).append(name)
     found, base = [], 0
     for knobs, fields in sorted(members.items()):
         found.append(Group(knobs, tuple(fields), base))

@@ -544,10 +544,14 @@ class Target(NamedTuple):
     by_zero: float  # what a quotient by zero is multiplied by: 1, or NaN
 
 
+def names_of(kind: type, *numbers: type) -> list[str]:
+    """The integers, or floats, among the fields of named tuples, as `packed` numbers lie in an array."""
+    return [name for known in numbers for name, its_kind in known.__annotations__.items() if its_kind is kind]
+
+
 def count_fields(numbers: type) -> tuple[int, int]:
     """(integers, floats) among the fields of a named tuple that has its integers first."""
-    kinds = list(numbers.__annotations__.values())
-    return kinds.count(int), kinds.count(float)
+    return len(names_of(int, numbers)), len(names_of(float, numbers))
 
 
 NEVER_UP = 2.0  # no fraction reaches it

@@ -120,12 +120,8 @@ MAGIC_BITS = (1023 + 52) << 52 | 1 << 51
 
 
 class Known(NamedTuple):
-    """What elements know of formats, a rule and an operation."""
+    """What elements know of formats, a rule and an operation, beside the Source and the Target."""
 
-    shift: int
-    rebias: int
-    sign_shift: int
-    magnitude_mask: int
     least: int  # ordinary operands are zero, or have a magnitude from this one
     most: int  # to this one
     drop: int  # bits of float64 that the format has not
@@ -137,24 +133,17 @@ class Known(NamedTuple):
     rebase: int
     open_from: int
     lowest: int  # bits above those of the least ordinary result
-    largest: int
-    sign: int
     flip: int  # the sign bit, and all above it, for differences
 
 
-def known(read, fmt, rule, operation):
-    """What is known of codes of `read`, and results in `fmt`."""
-    source, target = spec.source(read, spec.CARRIER64, rule.daz), spec.target(fmt, rule, spec.CARRIER64)
+def known(read, source, target, operation):
+    """What is known of codes of the format `read`, of that source, and results."""
     farthest = FARTHEST // 2 if operation == "fma" else FARTHEST
     drop = 52 - target.mantissa_bits
     short = max(DRAWN - drop, 0)
     whole = drop + short
     least, most = ((((1023 + x) << 52) - source.rebias) >> source.shift for x in (-farthest, farthest))
     return Known(
-        shift=source.shift,
-        rebias=source.rebias,
-        sign_shift=source.sign_shift,
-        magnitude_mask=source.magnitude_mask,
         least=max(source.hidden, least),
         most=min(source.infinity - 1, source.nan_first - 1, source.magnitude_mask, most),
         drop=drop,
@@ -166,8 +155,6 @@ def known(read, fmt, rule, operation):
         rebase=(target.lowest_exponent - 1) << target.mantissa_bits,
         open_from=((1 << DRAWN) - 1) << (whole - DRAWN),
         lowest=(max(target.lowest_exponent, LOWEST) << 52) + 1,
-        largest=target.largest,
-        sign=target.sign,
         flip=-1 << (read.width - 1) if operation == "sub" else 0,
     )
 

@@ -130,13 +130,17 @@ def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
 def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None:
     """What the loops over blocks of ordinary operands know of a target; None where none of them serves."""
     found = ordinary().ordinary(fmt, rule, operation)
-    return None if found is None else packed(CARRIER32, found)
+    if found is None:
+        return None
+    source = spec.source(FLOAT32 if operation == "convert" else fmt, CARRIER32, rule.daz)
+    return packed(CARRIER32, found, source, spec.target(fmt, rule, CARRIER32))
 
 
 @lru_cache(maxsize=1024)
 def wide_block_numbers(source: FormatSpec, fmt: FormatSpec, rule: Rule, operation: str) -> Numbers:
     """The same of wide formats."""
-    return packed(CARRIER64, wide_elements().known(source, fmt, rule, operation))
+    known = spec.source(source, CARRIER64, rule.daz), spec.target(fmt, rule, CARRIER64)
+    return packed(CARRIER64, wide_elements().known(source, *known, operation), *known)
 
 
 def code_bytes(fmt: FormatSpec) -> int:
