@@ -95,7 +95,7 @@ Numbers = tuple[Codes, Codes]
 
 
 def packed(carrier: Carrier, *tuples: Any) -> Numbers:
-    """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach; codes of 64 bits are signed."""
+    """Named tuples as two arrays of the carrier's width. What no 32-bit number reaches stays out of reach; codes of 64 bits are signed."""
     integer, real = (np.int32, np.float32) if carrier is CARRIER32 else (np.int64, np.float64)
     values = [x for numbers in tuples for x in numbers]
     limits = np.iinfo(np.int32)
@@ -104,7 +104,8 @@ def packed(carrier: Carrier, *tuples: Any) -> Numbers:
         integers = [min(max(x, int(limits.min)), int(limits.max)) for x in integers]
     else:
         integers = [x - (1 << 64) if x >= 1 << 63 else x for x in integers]
-    return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
+    with np.errstate(over="ignore"):
+        return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
 
 
 @lru_cache(maxsize=4096)
