@@ -163,7 +163,7 @@ def not_lifted(magnitude, lost, known):
 
 def lifted_zero(magnitude, lost, known):
     """The same where nothing but zero is below it."""
-    return magnitude.at_least(known.rebias), lost
+    return magnitude.at_least(known.lowest_bits - ONE_EXPONENT), lost
 
 
 def _lifting(operation, lifts, calm):
