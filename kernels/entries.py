@@ -337,16 +337,9 @@ def random_entry(key, stream, position, width):
 # -- dot products ------------------------------------------------------------------------------------------------------
 
 
-FILLED, KIND, CARRIES, BLOCK, INDEX, COUNT, STORES, CLOSES = range(len(Length._fields))
 PLAN, LENGTH, STAGE = len(Plan._fields), len(Length._fields), len(StageRow._fields)
-(
-    CHOICES, ARITHMETIC, SITES, BINS, LONGEST, SIZE_A, SIZE_B, LIMITS_A, LIMITS_B, LIMITS_C, DAZ, LENGTHS, STAGES, MAGICS, STORED,
-) = range(PLAN)  # fmt: skip
-HOW_KIND, HOW_BLOCK, HOW_LEVELS, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS, HOW_ENTERED, HOW_UNSIGNED, HOW_GROUP = (
-    dots.Choices._fields.index(name)
-    for name in (
-        *("kind", "block", "levels", "has_addend", "first", "payloads", "entered", "unsigned_products", "group"),
-    )
+HOW_KIND, HOW_BLOCK, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS = (
+    Choices._fields.index(name) for name in ("kind", "block", "has_addend", "first", "payloads")
 )
 DAZ_BIT = KNOBS["daz"].mask
 
@@ -378,13 +371,19 @@ def code_at(data, i, size):
 @row
 def stage_rule(rule, stage):
     """A caller's rule as it holds at a stage."""
-    return (rule & stage[1]) | stage[2]
+    return (rule & stage.keep) | stage.fixed
+
+
+@row
+def stage_at(stages, site):
+    """A stage."""
+    return StageRow(*fixed_tuple(stages[site], STAGE))
 
 
 @row
 def stage_source(rule, stage, integers, floats):
     """What codes of a stage mean."""
-    return source_under(rule, _moved(integers, stage[4]), _moved(floats, stage[5]))
+    return source_under(rule, _moved(integers, stage.source_integers), _moved(floats, stage.source_floats))
 
 
 @row
@@ -417,72 +416,71 @@ def lead(value, tiny, of_zero):
 
 def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, floats, data):
     """One dot product of k products, numbered `position` among outputs; its plan is `start` integers into the table."""
-    plan = numba.carray(_moved(integers, start), (PLAN,))
-    if refused(rule, np.int64(1)) or k < 1 or k > plan[LONGEST] or position < 0 or position >= 1 << 32:
+    plan = Plan(*fixed_tuple(numba.carray(_moved(integers, start), (PLAN,)), PLAN))
+    if refused(rule, np.int64(1)) or k < 1 or k > plan.longest or position < 0 or position >= 1 << 32:
         return np.int64(REFUSAL)
-    length = numba.carray(_moved(integers, plan[LENGTHS] + k * LENGTH), (LENGTH,))
-    choices = numba.carray(_moved(integers, plan[CHOICES]), (HOW_FIELDS,)).copy()
-    filled, sites, levels = length[FILLED], plan[SITES], choices[HOW_LEVELS]
-    if filled < 0 or (has_c != 0 and no_code(c, plan[LIMITS_C])):
+    length = Length(*fixed_tuple(numba.carray(_moved(integers, plan.lengths + k * LENGTH), (LENGTH,)), LENGTH))
+    choices = numba.carray(_moved(integers, plan.choices), (HOW_FIELDS,)).copy()
+    filled, sites, planned = length.filled, plan.sites, Choices(*fixed_tuple(choices, HOW_FIELDS))
+    if filled < 0 or (has_c != 0 and no_code(c, plan.limits_c)):
         return np.int64(REFUSAL)
-    stages = numba.carray(_moved(integers, plan[STAGES]), (sites + 2, STAGE))
+    stages = numba.carray(_moved(integers, plan.stages), (sites + 1, STAGE))
     ints, reals = np.empty((sites + 2, ALL_INTEGERS), np.int64), np.empty((sites + 2, ALL_FLOATS))
     draws = np.zeros(sites, np.int64)
     for site in range(sites + 2):
-        stage = stages[site]
+        stage = stage_at(stages, min(site, sites))
         own = stage_rule(rule, stage)
-        if refused(own, stage[3]):
+        if refused(own, stage.has_nan):
             return np.int64(REFUSAL)
-        its_ints = source_ints(own, _moved(integers, stage[4])) + target_ints(own, _moved(integers, stage[6]))
-        its_reals = source_reals(own, _moved(floats, stage[5])) + target_reals(own, _moved(floats, stage[7]))
+        from_i, from_f = _moved(integers, stage.source_integers), _moved(floats, stage.source_floats)
+        to_i, to_f = _moved(integers, stage.target_integers), _moved(floats, stage.target_floats)
+        its_ints = source_ints(own, from_i) + target_ints(own, to_i)
+        its_reals = source_reals(own, from_f) + target_reals(own, to_f)
         for i in range(ALL_INTEGERS):
             ints[site, i] = its_ints[i]
         for i in range(ALL_FLOATS):
             reals[site, i] = its_reals[i]
-        if site < sites and stage[0] != 0 and takes_bits(own):
+        if site < sites and stage.present != 0 and takes_bits(own):
             draws[site] = random_width(own)
-    arithmetic = stage_rule(rule, stages[plan[ARITHMETIC]])
-    reading = (arithmetic & DAZ_BIT) if plan[DAZ] < 0 else plan[DAZ] * DAZ_BIT
-    carries = length[CARRIES] != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & NAN_BITS] != 0
-    index = numba.carray(_moved(integers, max(length[INDEX], 0)), (filled if length[INDEX] >= 0 else 0,))
+    arithmetic = stage_rule(rule, stage_at(stages, plan.arithmetic))
+    reading = (arithmetic & DAZ_BIT) if plan.daz < 0 else plan.daz * DAZ_BIT
+    carries = length.carries != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & NAN_BITS] != 0
+    index = numba.carray(_moved(integers, max(length.order, 0)), (filled if length.order >= 0 else 0,))
     x, y = np.zeros((1, filled)), np.zeros((1, filled))
     codes_x, codes_y = np.zeros((1, filled), np.uint32), np.zeros((1, filled), np.uint32)
-    source_a = stage_source(reading, stages[sites], integers, floats)
-    source_b = stage_source(reading, stages[sites + 1], integers, floats)
-    found = load_operands(a, plan[SIZE_A], plan[LIMITS_A], source_a, x[0], codes_x[0], index, k, filled, 0)
-    found = load_operands(b, plan[SIZE_B], plan[LIMITS_B], source_b, y[0], codes_y[0], index, k, filled, found)
+    source = stage_source(reading, stage_at(stages, sites), integers, floats)
+    found = load_operands(a, plan.size, plan.limits, source, x[0], codes_x[0], index, k, filled, 0)
+    found = load_operands(b, plan.size, plan.limits, source, y[0], codes_y[0], index, k, filled, found)
     if found & 2:
         return np.int64(REFUSAL)
     value, entry = np.zeros((1, 1)), np.zeros((1, 1), np.uint32)
     if has_c != 0:
-        entered = stages[choices[HOW_ENTERED]]
+        entered = stage_at(stages, planned.entered)
         rule_c = stage_rule(rule, entered)
         source_c = stage_source(rule_c, entered, integers, floats)
         value[0, 0], entry[0, 0] = decode(c, source_c), c
         if (
-            choices[HOW_UNSIGNED] != 0
+            planned.unsigned_products != 0
             and (rule_c & DAZ_BIT) != 0
             and value[0, 0] == 0.0
             and decode(c, stage_source(rule_c ^ DAZ_BIT, entered, integers, floats)) != 0.0
         ):
             value[0, 0] = 0.0
         found |= 1 if is_signalling(c, source_c) else 0
-    choices[HOW_KIND], choices[HOW_BLOCK], choices[HOW_ADDEND] = length[KIND], length[BLOCK], has_c
+    choices[HOW_KIND], choices[HOW_BLOCK], choices[HOW_ADDEND] = length.kind, length.block, has_c
     choices[HOW_FIRST], choices[HOW_PAYLOADS] = position, 1 if carries else 0
     codes, flags = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint8)
     flags[0, 0] = 16 if found & 1 else 0
     counts, extremes = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0))
-    stores, closes = (
-        numba.carray(_moved(data, length[STORES]), (length[COUNT],)),
-        numba.carray(_moved(data, length[CLOSES]), (length[COUNT],)),
-    )
-    stored = numba.carray(_moved(data, plan[STORED]), (levels,))
-    magics = numba.carray(_moved(floats, plan[MAGICS]), (plan[BINS],))
-    tiny = numba.carray(_moved(floats, plan[MAGICS] + plan[BINS]), (3,))
-    of_zero, scale = floats_at(floats, plan[MAGICS] + plan[BINS] + 3)
+    stores = numba.carray(_moved(data, length.stores), (length.blocks,))
+    closes = numba.carray(_moved(data, length.closes), (length.blocks,))
+    stored = numba.carray(_moved(data, plan.stored), (planned.levels,))
+    magics = numba.carray(_moved(floats, plan.magics), (plan.bins,))
+    tiny = numba.carray(_moved(floats, plan.magics + plan.bins), (3,))
+    of_zero, scale = floats_at(floats, plan.magics + plan.bins + 3)
     leads_x, leads_y, scales = np.ones((1, filled)), np.ones((1, filled)), np.zeros((0, 0))
     for i in range(filled):
-        if choices[HOW_GROUP] == 1:
+        if planned.group == 1:
             leads_x[0, i], leads_y[0, i] = lead(x[0, i], tiny[0], of_zero), lead(y[0, i], tiny[1], of_zero)
         x[0, i] *= scale
         leads_x[0, i] *= scale

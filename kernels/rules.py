@@ -111,14 +111,12 @@ class Plan(NamedTuple):
     sites: int
     bins: int
     longest: int
-    size_a: int  # bytes of a code
-    size_b: int
-    limits_a: int
-    limits_b: int
+    size: int  # bytes of an operand's code
+    limits: int  # bits of it
     limits_c: int
     daz: int  # of operands: 0, 1, or -1 for that of `arithmetic`
     lengths: int  # where in the integers: for each k a `Length`
-    stages: int  # where in the integers: a `StageRow` for each stage, then for a, b
+    stages: int  # where in the integers: a `StageRow` for each stage, then for operands
     magics: int  # where in the floats: the bins' grids, the three of `Call.tiny`, the lead of a zero, what products are multiplied by
     stored: int  # where in the bytes
 

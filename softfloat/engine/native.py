@@ -306,7 +306,7 @@ class _Planner:
         rows = [row if row is not None else any_row._replace(present=0) for row in rows if any_row is not None]
         source, target = job.source(self.fmt.spec), job.target(self.fmt.spec, False)
         operand = StageRow(0, 0, 0, 1, *source, *target)
-        stages = self.keep([x for row in [*rows, operand, operand] if row is not None for x in row])
+        stages = self.keep([x for row in [*rows, operand] if row is not None for x in row])
         by_length = {length: self.length(self.program(length)) for length in self.lengths}
         missing = Length(-1, 0, 0, 0, -1, 0, 0, 0)
         lengths = self.keep([x for k in range(max(self.lengths) + 1) for x in by_length.get(k, missing)])
@@ -320,17 +320,14 @@ class _Planner:
         of_zero = 0.0 if zeros is None else 2.0**zeros
         job.floats += [*bins, *factors, float(running.tiny), of_zero, 2.0**accumulator.scale_exponent]
         daz = [self.program(self.lengths[0], daz=x).daz for x in (False, True)]
-        itemsize = self.fmt.dtype.itemsize
         plan = Plan(
             choices=self.keep(programs.choices(planned)),
             arithmetic=floor.PRODUCT if floor.PRODUCT in planned.sites else floor.RUNNING,
             sites=sites,
             bins=len(bins),
             longest=max(self.lengths),
-            size_a=itemsize,
-            size_b=itemsize,
-            limits_a=self.fmt.bits,
-            limits_b=self.fmt.bits,
+            size=self.fmt.dtype.itemsize,
+            limits=self.fmt.bits,
             limits_c=planned.partials.bits,
             daz=-1 if daz == [False, True] else int(daz[0]),
             lengths=lengths,
