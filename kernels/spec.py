@@ -124,11 +124,9 @@ class NanPolicy(NamedTuple):
     integer_nan: int = INTEGER_MAXIMUM  # what NaN converts to; INDEFINITE also replaces saturation
     all_ones: bool = False  # the NaN of an invalid operation has all its fraction bits set
     number_signalling: bool = (
-        False  # minNum of IEEE 754-2008: a signalling NaN goes before a number; tiny results are flushed
+        False  # minNum of IEEE 754-2008: a signalling NaN beats a number; tiny results are flushed
     )
-    second_operand: bool = (
-        False  # minimum and maximum are the second operand where one is a NaN (INVALID) or both are zeros
-    )
+    second_operand: bool = False  # minimum and maximum are the second one if one is a NaN (INVALID) or both are zeros
 
 
 NAN_POLICIES = {
@@ -283,22 +281,6 @@ class FormatSpec(NamedTuple):
 
 NEVER = 1 << 62
 LONGEST = 62  # bits of magnitudes that `NEVER` lies beyond
-FLOAT64 = FormatSpec(
-    width=64,
-    exponent_bits=11,
-    mantissa_bits=52,
-    bias=1023,
-    signed=True,
-    signed_zero=True,
-    zero=True,
-    subnormals=True,
-    largest=0x7FEFFFFFFFFFFFFF,
-    infinity=0x7FF0000000000000,
-    nan_first=0x7FF0000000000001,
-    lone_nan=-1,
-    nan=0x7FF8000000000000,
-    quiet=1 << 51,
-)
 
 
 def format_spec(
@@ -334,23 +316,11 @@ def format_spec(
             largest -= 1
     if nan_encoding is NanEncoding.NONE:
         nan_code = largest
-    return FormatSpec(
-        width,
-        exponent_bits,
-        mantissa_bits,
-        bias,
-        signed,
-        signed_zero,
-        zero,
-        subnormals,
-        largest,
-        infinity,
-        nan_first,
-        lone_nan,
-        nan_code,
-        quiet,
-    )
+    special = largest, infinity, nan_first, lone_nan, nan_code, quiet
+    return FormatSpec(width, exponent_bits, mantissa_bits, bias, signed, signed_zero, zero, subnormals, *special)
 
+
+FLOAT64 = format_spec(11, 52, 1023, True, NanEncoding.IEEE, True, True, True, True)
 
 NARROW_PRECISION, NARROW_EXPONENT_BITS, EXPONENT_RANGE = 24, 8, 400
 """Of formats that a carrier serves, clear of the limits of float64 with products, quotients and their errors."""
@@ -523,9 +493,7 @@ class Target(NamedTuple):
     least: float
     most: float
     first_code: float  # code of the smallest normal number
-    up_positive_even: (
-        float  # rounding goes up in magnitude where the fraction reaches the threshold of its sign and parity
-    )
+    up_positive_even: float  # rounding goes up in magnitude where the fraction reaches that of its sign and parity
     up_positive_odd: float
     up_negative_even: float
     up_negative_odd: float
@@ -534,9 +502,7 @@ class Target(NamedTuple):
     smallest_normal: float
     sliver_scale: float  # stochastic tininess: 1 / spacing just below the smallest normal number, exponent unbounded
     window_low: float  # a step is open where the fraction falls short of the threshold by more than this
-    window_high: (
-        float  # and by no more than this: bits not drawn yet lower the threshold, sticky bits hide the fraction
-    )
+    window_high: float  # and by no more than this: bits not drawn yet lower it, sticky bits hide the fraction
     sticky_unit: float  # a value's sticky bit, of its power of two; 0 where it hides nothing
     draw_half: float  # what stochastic thresholds are lower by
     draw_grid: float  # added to a fraction and taken away again, it leaves the random bits' multiples; 0: all
