@@ -437,69 +437,33 @@ PAIRS = 512
 """Pairs of codes looked up together; a multiple of four."""
 
 
-@jit.row
-def look_up_pairs(a, b, entries, table):
-    """The entries of a table for some pairs of codes.
-
-    All places first, as vectors, which leaves the CPU two loads and a store for each: it does four side by side. They lie where entries go.
-    """
-    for i in range(PAIRS):
-        entries[i] = (np.uint16(a[i]) << np.uint16(8)) | np.uint16(b[i])
-    for i in range(0, PAIRS, 4):
-        first, second = table[np.uint64(entries[i])], table[np.uint64(entries[i + 1])]
-        third, fourth = table[np.uint64(entries[i + 2])], table[np.uint64(entries[i + 3])]
-        entries[i], entries[i + 1], entries[i + 2], entries[i + 3] = first, second, third, fourth
-
-
-@jit.row
-def take_low(entries, codes):
-    """The low byte of each entry."""
-    for i in range(PAIRS):
-        codes[i] = np.uint8(entries[i])
-
-
-@jit.row
-def take_high(entries, flags):
-    """The high byte of each entry."""
-    for i in range(PAIRS):
-        flags[i] = np.uint8(entries[i] >> np.uint16(8))
-
-
-@jit.row
-def all_bits(entries):
-    """Those of all entries OR-ed together."""
-    seen = np.uint16(0)
-    for i in range(PAIRS):
-        seen |= entries[i]
-    return seen
-
-
 @cache
 def gathering_pairs(each):
     """loop(a, b, codes, flags, table) -> flags OR-ed together, 0 where `each`: results looked up by two codes of 8 bits.
 
-    An entry of the table holds a code of 8 bits and, above it, flags.
+    An entry of the table holds a code of 8 bits and, above it, flags. All places come first, as vectors, which leaves the CPU two loads and a
+    store for each: it does four side by side. They lie where entries go; after the last pair any will do.
     """
 
     def gathering_pairs_loop(a, b, codes, flags, table):
-        seen, entries = np.uint16(0), jit.scratch(PAIRS, np.uint16)
-        whole = codes.size // PAIRS * PAIRS
-        for start in range(0, whole, PAIRS):
-            end = start + PAIRS
-            look_up_pairs(a[start:end], b[start:end], entries, table)
-            take_low(entries, codes[start:end])
-            if each:
-                take_high(entries, flags[start:end])
-            else:
-                seen |= all_bits(entries)
-        for i in range(whole, codes.size):
-            entry = table[(np.uint64(a[i]) << np.uint64(8)) | np.uint64(b[i])]
-            codes[i] = entry
-            if each:
-                flags[i] = entry >> np.uint16(8)
-            else:
-                seen |= entry
-        return np.uint16(0) if each else seen >> np.uint16(8)
+        seen, entries, high = np.uint16(0), scratch(PAIRS, np.uint16), np.uint16(8)
+        for start in range(0, codes.size, PAIRS):
+            end = min(start + PAIRS, codes.size)
+            x, y, made, told = a[start:end], b[start:end], codes[start:end], flags[start:end]
+            for i in range(made.size):
+                entries[i] = (np.uint16(x[i]) << high) | np.uint16(y[i])
+            for i in range(0, PAIRS, 4):
+                first, second = table[np.uint64(entries[i])], table[np.uint64(entries[i + 1])]
+                third, fourth = table[np.uint64(entries[i + 2])], table[np.uint64(entries[i + 3])]
+                entries[i], entries[i + 1], entries[i + 2], entries[i + 3] = first, second, third, fourth
+            for i in range(made.size):
+                made[i] = np.uint8(entries[i] & np.uint16(0xFF))
+            for i in range(made.size):
+                if each:
+                    told[i] = np.uint8(entries[i] >> high)
+                else:
+                    seen |= entries[i]
+        return seen >> high
 
     return jit.compiled(gathering_pairs_loop)
 
