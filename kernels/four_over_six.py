@@ -21,7 +21,7 @@ from .fast import (
     narrow_scaled,
     scale_exponent,
 )
-from .jit import all_of, bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .jit import all_of, bits_float, cut, float_bits, kernel, scratch, shift_left, shift_right
 from .quantization import LARGE, LARGEST_MULTIPLIER, TINY_BITS, UNIT, largest_in_block, place_of
 from .rounding import target_of
 
@@ -31,6 +31,7 @@ STRETCHES = np.float32(1.0), np.float32(1.5)
 CODE_BITS, CODE = np.int32(8), np.int32(0xFF)
 """Where flags begin beside a code."""
 LINES = 64
+TOGETHER = 8
 """Rows of blocks that go together, each with a sum of its own."""
 
 
@@ -78,7 +79,7 @@ def four_over_six(length, squares, each):
         height, pitch = places[3], places[4]
         together = LINES // height
         made, lost = np.zeros(WAYS * LINES * length, np.int32), np.zeros(LINES * length, np.float32)
-        sums, seen = np.empty(LINES, np.float32), np.zeros(length, np.int32)
+        sums, seen = scratch(LINES, np.float32), np.zeros(length, np.int32)
         errors, chosen = np.empty((WAYS, LINES), np.float32), np.empty((WAYS, LINES), np.int32)
         largest, ordinary = np.empty(LINES, np.int32), np.empty(LINES, np.uint8)
         for begun in range(places[0], places[1], together):
@@ -120,20 +121,12 @@ def four_over_six(length, squares, each):
                             found[k] = cut(shift_left(here, CODE_BITS) | code, NONE)
                             error = abs(min(read, most) * value * amax / divisor - bits_float(magnitude, ZERO))
                             apart[k] = error * error if squares else error
-                for line in range(0, LINES, 8):
-                    at = line * length
-                    s0, s1, s2, s3, s4, s5, s6, s7 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
+                for line in range(0, LINES, TOGETHER):
+                    for n in range(TOGETHER):
+                        sums[line + n] = ZERO
                     for k in range(length):
-                        s0 += lost[at + k]
-                        s1 += lost[at + length + k]
-                        s2 += lost[at + 2 * length + k]
-                        s3 += lost[at + 3 * length + k]
-                        s4 += lost[at + 4 * length + k]
-                        s5 += lost[at + 5 * length + k]
-                        s6 += lost[at + 6 * length + k]
-                        s7 += lost[at + 7 * length + k]
-                    sums[line], sums[line + 1], sums[line + 2], sums[line + 3] = s0, s1, s2, s3
-                    sums[line + 4], sums[line + 5], sums[line + 6], sums[line + 7] = s4, s5, s6, s7
+                        for n in range(TOGETHER):
+                            sums[line + n] += lost[(line + n) * length + k]
                 for i in range(count):
                     rows, line = height, i * height
                     while rows > 1:
