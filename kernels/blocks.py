@@ -167,30 +167,20 @@ class Blocks(Maker):
     # -- looks -----------------------------------------------------------------------------------------------------
 
     def _ends(self):
-        """The greatest magnitude of some operands, and of `both` the least, less `unit`, to `seen`, of which nothing is the largest of all;
-        whether one is `lone`, or if that is negative 0."""
-        code, codes, seen, count, mask, unit, lone, both = self._opened(
-            "ends", GROUP // SIZES[self.read], self.read, LONG, *[None] * 5
-        )
+        """The greatest magnitude of some operands, and the least, less `unit`, to `seen`, of which nothing is the largest of all; whether one is
+        `lone`, or if that is negative 0."""
+        kinds = self.read, LONG, *[None] * 4
+        code, codes, seen, count, mask, unit, lone = self._opened("ends", GROUP // SIZES[self.read], *kinds)
         long, zero = self.read == LONG, code.everywhere(0, self.read)
         masks, units, lones = (code.splat(x if long else x.cut(self.read)) for x in (mask, unit, lone))
         largest = code.everywhere((1 << (8 * SIZES[self.read] - long)) - 1, self.read)
         most, least, nearest = code.variable(zero), code.variable(largest), code.variable(zero ^ -1)
 
-        def look(downward):
-            with code.loop(count // code.lanes) as vector:
-                magnitude = code.load(codes, vector * code.lanes) & masks
-                most.set(magnitude.at_least_signed(most.get()) if long else magnitude.at_least(most.get()))
-                if downward:
-                    less = magnitude - units
-                    less = (less & masks).at_most_signed(least.get()) if long else less.at_most(least.get())
-                    least.set(less)
-
-        with code.builder.if_else(both.differs(0).value) as (so, otherwise):
-            with so:
-                look(True)
-            with otherwise:
-                look(False)
+        with code.loop(count // code.lanes) as vector:
+            magnitude = code.load(codes, vector * code.lanes) & masks
+            most.set(magnitude.at_least_signed(most.get()) if long else magnitude.at_least(most.get()))
+            less = magnitude - units
+            least.set((less & masks).at_most_signed(least.get()) if long else less.at_most(least.get()))
         with code.when(lone > 0), code.loop(count // code.lanes) as vector:
             nearest.set((code.load(codes, vector * code.lanes) ^ lones).at_most(nearest.get()))
         for place, found in enumerate((most.get().greatest(), least.get().least())):
@@ -347,9 +337,9 @@ class Blocks(Maker):
             noted = marks, flags, call["left"], first, (limit + 7) & -8, left.get()
             left.set(code.call(self.note, *noted))
 
-    def _looked(self, code, codes, seen, size, mask, unit, lone, both):
+    def _looked(self, code, codes, seen, size, mask, unit, lone):
         """(The greatest magnitude, the least less `unit`, whether one is `lone`) of some operands."""
-        found = code.call(self.ends, codes, seen, size, mask, unit, lone, both)
+        found = code.call(self.ends, codes, seen, size, mask, unit, lone)
         return code.get(seen), code.get(seen, 1), found
 
     def _number(self, code, integers, name):
@@ -365,16 +355,14 @@ class Blocks(Maker):
     def _is_calm(self, code, call, here, seen, size):
         """Whether no number is tiny in the format that it becomes, or beyond it."""
         mask = code.int((1 << (8 * self.sum.read - 1)) - 1)
-        most, least, _ = self._looked(
-            code, here[0].get().value, seen, size, mask, code.int(1), code.int(-1), code.int(1)
-        )
+        most, least, _ = self._looked(code, here[0].get().value, seen, size, mask, code.int(1), code.int(-1))
         lowest, largest = (self._bits(code, call, name) for name in ("lowest_bits", "largest_bits"))
         return (least >= lowest - 1) & (most < largest + 1)
 
     def _is_ordinary(self, code, call, here, seen, size):
         """Whether all operands are ordinary."""
         if self.sum.kind in DOUBLES:
-            given = code.int(singles.MAGNITUDE64), code.int(1), code.int(-1), code.int(1)
+            given = code.int(singles.MAGNITUDE64), code.int(1), code.int(-1)
             most, least, _ = self._looked(code, here[0].get().value, seen, size, *given)
             return (most < singles.ABOVE) & (least >= singles.LEAST - 1)
         names = "least", "most", "look_mask", "lone_nan", "divisor"
@@ -382,7 +370,7 @@ class Blocks(Maker):
         fine = code.truth(True)
         for number, x in enumerate(here):
             unit = known["divisor"] if number == 1 else code.int(1)
-            given = known["look_mask"], unit, known["lone_nan"], (known["least"] > unit).long()
+            given = known["look_mask"], unit, known["lone_nan"]
             most, least, lone = self._looked(code, x.get().value, seen, size, *given)
             fine = fine & (most < known["most"] + 1) & (least >= known["least"] - unit) & lone.same(0)
         return fine
