@@ -200,7 +200,7 @@ def compare_entry(relation, signalling):
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
-        return compare(a, b, signalling | (target.any_nan_signals != 0), source, target)
+        return compare(a, b, b, signalling | (target.any_nan_signals != 0), random, 0, source, target)
 
     return _entry(apply, 2, any_nan=True)
 
@@ -212,7 +212,7 @@ def extremum_entry(largest, number):
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
-        return choose(a, b, False, source, target)
+        return choose(a, b, b, False, random, 0, source, target)
 
     return _entry(apply, 2, any_nan=True)
 
@@ -246,12 +246,13 @@ def integer_entry(width, signed, drawn):
     least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
     @kernel
-    def apply(a, b, c, rule, random, limits, source, target):
+    def apply(a, b, c, rule, random, _, source, target):
         policy = INTEGER_NAN[(rule >> NAN_SHIFT) & NAN_BITS]
         replaced = policy == INTEGER_INDEFINITE
         low, high = indefinite if replaced else least, indefinite if replaced else most
         nan = 0 if policy == INTEGER_ZERO else widest if policy == INTEGER_SHORT_ZERO else high
-        result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, not is_quiet(rule))
+        limits = lowest, bound, nan, low, high, not is_quiet(rule)
+        result, raised = integer(a, a, a, limits, random, 0, source, target)
         if long:
             words_at(b)[0] = np.int64(result)
         return result, raised

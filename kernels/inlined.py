@@ -43,25 +43,14 @@ def encoded(way, source, target, width):
     return apply
 
 
-def of_two(element, signals, source, target):
-    """An element of `loops` that looks at two codes: a comparison, for which any NaN signals if `signals`, or a choice."""
-
-    @jit.kernel
-    def apply(a, b, c, bits):
-        return element(a, b, signals, source, target)
-
-    return apply
-
-
-def integer(source, target, limits, width):
-    """An integer; `limits` as `loops.to_integer` has them."""
-    convert, draws = loops.integer(width > 0), width > 0
-    lowest, bound, nan_result, low_result, high_result, exact = limits
+def by_element(element, known, source, target, width):
+    """An element of `loops` that does not round to a format: a comparison, a choice, or an integer."""
+    draws = width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
         random = unit_fraction(bits, width) if draws else 0.0
-        return convert(a, random, source, target, lowest, bound, nan_result, low_result, high_result, exact)
+        return element(a, b, c, known, random, width, source, target)
 
     return apply
 

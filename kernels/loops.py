@@ -18,9 +18,9 @@ from . import arith, jit, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import all_of, cut, float_bits, read_only, scratch
 from .parts import Composed, called
-from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
+from .prng import TILE, add_low, bits_at, fill_high, keep_bits, unit_fraction, xoroshiro128aox
 from .rounding import ROUNDERS, drawn, selected, target_of, undecided
-from .words import SOME, read_operands, read_words, write_words
+from .words import SOME, read_operands, write_words
 
 OPERATIONS = {
     "convert": (arith.identity, 1),
@@ -470,11 +470,11 @@ def gathering_pairs(each):
 
 @cache
 def compared(relation):
-    """Two elements compared: codes in, (whether the relation holds, flags) out. `signals_all`: whether any NaN raises INVALID."""
+    """Two elements compared, as `by_element` has it: (whether the relation holds, flags). `signals_all`: whether any NaN raises INVALID."""
     less, equal = relation in ("lt", "le"), relation in ("eq", "le")
 
     @jit.kernel
-    def compared(code_a, code_b, signals_all, source, target):
+    def compared(code_a, code_b, _, signals_all, random, width, source, target):
         x = decode(code_a, source)
         y = decode(code_b, source)
         unordered = (x != x) | (y != y)
@@ -485,36 +485,46 @@ def compared(relation):
 
 
 @cache
-def choosing(element):
-    """loop(a, b, c, results, flags, read, made, integers, floats, signals) -> flags OR-ed together: an element(a, b, signals, source, target).
+def by_element(element, arity, draws=False):
+    """loop(a, b, c, results, flags, read, made, known, integers, floats, ...) -> flags OR-ed together.
 
-    Codes and flags as in `elementwise`; `c` is for nothing.
+    Codes and flags as in `elementwise`, of an element(a, b, c, known, random, width, source, target) -> (result, flags). If it `draws`, there come
+    key, stream, start, handed and width as in `elementwise_drawn`, for nothing where the rule draws none; else a random number for each element,
+    or none.
     """
 
-    def choosing_loop(a, b, c, results, flags, read, made, integers, floats, signals):
+    def element_loop(a, b, c, results, flags, read, made, known, integers, floats, *more):
         source, target = source_of(integers, floats), target_of(integers, floats)
         words = scratch(SOME, np.int64), scratch(SOME, np.int64), scratch(SOME, np.int64)
         found, room, size, seen = scratch(SOME, np.int64), scratch(SOME, np.uint8), results.size // made, 0
+        if draws:
+            key, stream, start, handed, width = more
+        else:
+            key, stream, start, handed, width = 0, 0, 0, more[0], 0
+        random, addressed = handed.dtype.type(0), draws and target.stochastic != 0 and not handed.size
         for first in range(0, size, SOME):
             count = min(SOME, size - first)
-            x, y, _ = read_operands(words, (a, b, b), 2, read, first, count)
+            x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
             told = flags[first : first + count] if flags.size else room[:count]
             for i in range(count):
-                found[i], told[i] = element(x[i], y[i], signals, source, target)
+                if addressed:
+                    random = bits_at(np.uint64(start + first + i), key, stream, width)
+                elif handed.size:
+                    random = handed[first + i]
+                found[i], told[i] = element(x[i], y[i], z[i], known, random, width, source, target)
+            seen |= all_of(told)
             write_words(results, found[:count], made, first)
-            for i in range(count):
-                seen |= told[i]
         return seen
 
-    return jit.compiled(choosing_loop)
+    return jit.compiled(element_loop)
 
 
 @cache
 def extreme(largest, number):
-    """The lesser or greater of two elements: codes, and what says nothing here, in, (code, flags) out. `number`: a NaN gives way to a number."""
+    """The lesser or greater of two elements, as `by_element` has it. `number`: a NaN gives way to a number."""
 
     @jit.kernel
-    def extreme(code_a, code_b, _, source, target):
+    def extreme(code_a, code_b, code_c, known, random, width, source, target):
         x = decode(code_a, source)
         y = decode(code_b, source)
         nan_a, nan_b = x != x, y != y
@@ -570,9 +580,8 @@ def folded(step):
         keeps = 1 if codes.shape[0] > 1 else 0
         for k in range(1, values.shape[0]):
             for i in range(start, stop):
-                code, raised = step(
-                    cut(before[(k - 1) * keeps, i], target.none), cut(values[k, i], target.none), extra, source, target
-                )
+                x, y = cut(before[(k - 1) * keeps, i], target.none), cut(values[k, i], target.none)
+                code, raised = step(x, y, y, extra, target.zero, 0, source, target)
                 codes[k * keeps, i] = code
                 flags[i] |= raised
         return 0
@@ -586,8 +595,8 @@ def folding(operation, way):
     element = _element(operation, way)
 
     @jit.kernel
-    def step(code_a, code_b, extra, source, target):
-        code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
+    def step(code_a, code_b, code_c, extra, random, width, source, target):
+        code, raised, _ = element(code_a, code_b, code_c, extra, random, source, target)
         return code, raised
 
     return folded(jit.referable(step, operation, way))
@@ -628,10 +637,14 @@ def _folding_drawn():
 
 @cache
 def integer(draws):
-    """One element as an integer: a code in, (int64 or the bits of uint64, flags) out."""
+    """One element as an integer, as `by_element` has it: (int64 or the bits of uint64, flags).
+
+    Values at or above `bound` or below `lowest` are invalid.
+    """
 
     @jit.kernel
-    def integer(code, uniform, source, target, lowest, bound, nan_result, low_result, high_result, exact):
+    def integer(code, code_b, code_c, limits, uniform, width, source, target):
+        lowest, bound, nan_result, low_result, high_result, exact = limits
         x = decode(code, source)
         magnitude = abs(x)
         magnitude = target.least if (magnitude < target.least) & (magnitude > 0.0) else magnitude
@@ -658,36 +671,6 @@ def integer(draws):
         return result, raised
 
     return jit.referable(integer, draws)
-
-
-@cache
-def to_integer(draws):
-    """loop(codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
-
-    Codes and flags as in `elementwise`. `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid.
-    `uniforms` are the random numbers of stochastic rounding, one per element, else empty.
-    """
-    element = integer(draws)
-
-    def to_integer_loop(
-        codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result,
-        exact,
-    ):  # fmt: skip
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        limits, seen = (lowest, bound, nan_result, low_result, high_result, exact), 0
-        words = scratch(SOME, np.int64)
-        for first in range(0, results.size, SOME):
-            x = words[: min(SOME, results.size - first)]
-            read_words(x, codes, read, first)
-            for i in range(x.size):
-                random = uniforms[first + i] if draws else 0.0
-                results[first + i], raised = element(x[i], random, source, target, *limits)
-                seen |= raised
-                if flags.size:
-                    flags[first + i] = raised
-        return seen
-
-    return jit.compiled(to_integer_loop)
 
 
 @cache

@@ -228,7 +228,8 @@ def _plain_loop(job: Job) -> Callable[..., int]:
     if job.wide:
         if job.rule.projection != "ieee":
             raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
-        return by_bytes(wide().elementwise(job.operation), float(job.extra), *known)
+        loop = loops().by_element(wide().element_of(job.operation), wide().OPERATIONS[job.operation][1], True)
+        return by_bytes(loop, float(job.extra), *known)
     reading, extra = job.reading(carrier), np.array([job.extra], known[1].dtype)
     if job.rule.rounding.draws:
         return drawing(job, reading, extra, NOTHING_MORE, ALL_KNOWN, *known)

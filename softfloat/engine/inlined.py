@@ -120,15 +120,15 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
         )
         numbers = spec.source(source, CARRIER64, settings.daz), spec.target(source, rounding, CARRIER64)
         limits = integer_limits(wanted.integer, settings, wanted.exact)
-        return kernels.integer(*numbers, limits, width)
+        return kernels.by_element(kernels.loops.integer(width > 0), limits, *numbers, width)
     rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 1, True)  # none: nothing is drawn
     numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
     if name in ("eq", "lt", "le"):
         signals = wanted.signalling or rule.policy.any_nan_signals
-        return kernels.of_two(kernels.loops.compared(name), signals, *numbers)
+        return kernels.by_element(kernels.loops.compared(name), signals, *numbers, 0)
     if name.startswith(("minimum", "maximum")):
         chosen = kernels.loops.extreme(name.startswith("maximum"), name.endswith("number"))
-        return kernels.of_two(chosen, False, *numbers)
+        return kernels.by_element(chosen, False, *numbers, 0)
     if name == "encode":
         return _rounded("encode", FLOAT64, wanted.target, settings, True, 0.0, width)
     extra = float(wanted.exact) if name == "round_to_integral" else 0.0
@@ -147,7 +147,7 @@ def _rounded(
 
 
 def integer_limits(dtype: Any, settings: Settings, exact: bool) -> tuple[Any, ...]:
-    """What `kernels.loops.to_integer` knows of a NumPy integer dtype under a NaN policy."""
+    """What `kernels.loops.integer` knows of a NumPy integer dtype under a NaN policy."""
     info = np.iinfo(dtype)
     policy = NAN_POLICIES[settings.nan]
     indefinite = int(info.min) or int(info.max)

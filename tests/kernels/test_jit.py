@@ -282,8 +282,8 @@ from softfloat.kernels import dots, fast, jit, loops, paired, tiles
 rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn unusual", "integral")
 made = [
     *map(jit.compiled, rows), loops._elementwise(), loops._elementwise_drawn(), loops._folding_drawn(),
-    loops.decoding(), loops.settling(), loops.gathering(True), loops.choosing(loops.compared("lt")),
-    loops.choosing(loops.extreme(True, False)), loops.to_integer(True), loops.drawing(), loops.generating(),
+    loops.decoding(), loops.settling(), loops.gathering(True), loops.by_element(loops.compared("lt"), 2),
+    loops.by_element(loops.extreme(True, False), 2), loops.by_element(loops.integer(True), 1), loops.drawing(), loops.generating(),
     fast.half_folding("add"),
     dots.contraction().whole, dots.extent(), tiles.spans(),
     paired.collected(),
