@@ -500,3 +500,45 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
 
 contraction = row(dots.contraction().whole.py_func)
 NAN_CARRIED = np.array([policy.propagate for policy in NAN_POLICIES.values()])
+
+
+# -- entries by their names ---------------------------------------------------------------------------------------------
+
+
+TABLES = (types.CPointer(types.int64), types.CPointer(types.float64))
+ELEMENT_SIGNATURE = types.int64(*(types.int64,) * 6, *TABLES, *TABLES)
+RANDOM_SIGNATURE = types.int64(*(types.int64,) * 4)
+CODES = types.CPointer(types.uint8)
+DOT_SIGNATURE = types.int64(types.int64, CODES, CODES, *(types.int64,) * 7, *TABLES, CODES)
+
+INTEGERS = {
+    f"to_{'' if signed else 'u'}int{bits}": (bits, signed) for signed in (True, False) for bits in (8, 16, 32, 64)
+}
+"""Kernels that make integers: bits, whether they have a sign."""
+LONG = "to_int64", "to_uint64"
+"""Those whose integers do not fit beside flags."""
+FROM = {"from_int64": True, "from_uint64": False}
+"""Kernels that take integers: whether these have a sign."""
+
+
+def entry_of(kernel_name):
+    """(function, signature) of a kernel by its name: its kind and what it is made for, with spaces between."""
+    kind, *made_for = kernel_name.split()
+    others = {"xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE), "random": (random_entry, RANDOM_SIGNATURE)}
+    others["dot"] = dot_entry, DOT_SIGNATURE
+    if kind in others:
+        return others[kind]
+    name, drawn = (made_for or [""])[0], kind == "drawn"
+    if kind == "compare":
+        made = compare_entry(name, made_for[1] == "signalling")
+    elif kind == "extremum":
+        made = extremum_entry(name == "maximum", made_for[1:] == ["number"])
+    elif kind == "table":
+        made = tabled_entry(int(name))
+    elif kind == "decode":
+        made = decode_entry
+    elif name in INTEGERS:
+        made = integer_entry(*INTEGERS[name], drawn)
+    else:
+        made = from_integer_entry(FROM[name], drawn) if name in FROM else element_entry(name, drawn)
+    return made, ELEMENT_SIGNATURE

@@ -1,5 +1,7 @@
 """Elements of `blocks`: halves, rounded by the CPU's own conversions (x86: F16C; Armv8-A: FCVT)."""
 
+from functools import partial
+
 from .elements import (
     INFINITE,
     MAGNITUDE,
@@ -80,12 +82,7 @@ def cut(s, error, known, to_odd=False):
     return bounded(kept, s, inexact, magnitude < known.tiny_positive, magnitude >= known.above_largest, known)
 
 
-def cut_to_odd(s, error, known):
-    """The same to odd."""
-    return cut(s, error, known, True)
-
-
-MODES = {"nearest": rounded, "toward_zero": cut, "to_odd": cut_to_odd}
+MODES = {"nearest": rounded, "toward_zero": cut, "to_odd": partial(cut, to_odd=True)}
 """Way -> function of float32 near the result, or of products alone."""
 
 

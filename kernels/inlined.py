@@ -85,19 +85,6 @@ def taking(numbers, message, enter):
     return entered
 
 
-def code_of(width, message):
-    """An integer as a code; what is none is refused."""
-    limit = 1 << width
-
-    @jit.kernel
-    def enter(x):
-        if x < 0 or x >= limit:
-            raise ValueError(message)
-        return np.int64(x)
-
-    return taking(False, message, enter)
-
-
 def code_of_value(to_code, source, layout, message):
     """The code of a number that the format has; others are refused.
 
@@ -139,19 +126,14 @@ def _exact_number(x):
     return lambda x: (np.float64(x), 0.0)
 
 
-def any_number(message):
-    """A number as `encoded` takes it."""
-    return taking(True, message, exact_number)
-
-
-def word_of(limit, message):
-    """A word of an address, below `limit`; 0: any of 64 bits."""
+def integer_below(limit, kind, message):
+    """An integer from 0 on as one of NumPy's type `kind`: below `limit`, or any of 64 bits if that is 0."""
 
     @jit.kernel
     def enter(x):
         if x < 0 or (limit != 0 and x >= limit):
             raise ValueError(message)
-        return np.uint64(x)
+        return kind(x)
 
     return taking(False, message, enter)
 
@@ -190,8 +172,8 @@ def function(apply, count, enter, leave, flagged, drawing, handed, address):
             return leave(code), np.uint8(raised)
         return leave(code)
 
-    stream_of = word_of(0, "stream must be an integer from 0 to 2^64 - 1")
-    position_of = word_of(1 << 62, "position must be an integer from 0 to 2^62 - 1")
+    stream_of = integer_below(0, np.uint64, "stream must be an integer from 0 to 2^64 - 1")
+    position_of = integer_below(1 << 62, np.uint64, "position must be an integer from 0 to 2^62 - 1")
 
     @jit.kernel
     def drawn_at(stream, position):

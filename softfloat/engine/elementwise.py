@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -52,18 +53,16 @@ def odd_float(exact: Fraction) -> float:
     """A number as float64; one of more than 53 bits rounded to odd, so that a later rounding is the only one."""
     if exact == 0:
         return 0.0
-    magnitude = abs(exact)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    exponent = min(max(exponent, -900), 900)  # beyond, every format rounds alike
-    scaled = magnitude / Fraction(2) ** (exponent - 53)
-    significand = min(max(int(scaled), 1), 1 << 55)
-    shift = max(significand.bit_length() - 53, 0)
-    kept = significand >> shift
-    sticky = Fraction(kept << shift) != scaled
-    odd = float((kept | sticky) << shift) * 2.0 ** (exponent - 53)
-    return -odd if exact < 0 else odd
+    magnitude = min(max(abs(exact), FARTHEST**-1), FARTHEST)
+    near = float(magnitude)
+    lost = magnitude - Fraction(near)
+    if lost and not int(np.float64(near).view(np.int64)) & 1:
+        near = math.nextafter(near, math.inf if lost > 0 else 0.0)
+    return -near if exact < 0 else near
 
 
+FARTHEST = Fraction(2) ** 900
+"""Beyond, and below its inverse, every format rounds alike."""
 NOTHING_MORE, ALL_KNOWN = flattened(np.empty(0)), np.empty(0, np.bool_)
 """For values that lack nothing."""
 

@@ -72,7 +72,8 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
     apply = _apply(wanted, width if drawing else 0)
     reading = spec.source(source.spec, CARRIER64, False)
     if name == "encode":
-        enter = kernels.any_number("x of encode must be a number: a float, or an integer of at most 64 bits")
+        told = "x of encode must be a number: a float, or an integer of at most 64 bits"
+        enter = kernels.taking(True, told, kernels.exact_number)
     elif wanted.values:
         to_code = _rounded("convert_wide", FLOAT64, source, Settings(), True, 0.0, 0)
         accepted = f"accepted: results of these functions, and what bits.decode gives for {source.name}"
@@ -84,8 +85,9 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
         )
     else:
         told = f"operands of {name} must be codes of {source.name}, integers from 0 to {2**source.bits - 1}"
-        enter = kernels.code_of(source.bits, told if name == "decode" else f"{told}, or with values=True numbers")
-    handed = kernels.word_of(1 << width, f"bits must be an integer from 0 to 2^{width} - 1")
+        told = told if name == "decode" else f"{told}, or with values=True numbers"
+        enter = kernels.integer_below(1 << source.bits, np.int64, told)
+    handed = kernels.integer_below(1 << width, np.uint64, f"bits must be an integer from 0 to 2^{width} - 1")
     key = (
         replica_key(settings.seed, 0 if settings.replica_identical else settings.replica) if drawing == "address" else 0
     )
