@@ -13,9 +13,9 @@ from . import elements, halves, singles, wide_elements
 from .fast import has_feature
 from .ordinary import Ordinary
 from .prng import TILE
-from .spec import Source, Target, names_of
 from .sums.language import BYTE, LONG, SHORT, SINGLE, SIZES, WORD, Code, Int
 from .sums.loop import Maker
+from .targets import Source, Target, names_of
 
 BLOCK = 2048
 """Operands looked at together; a whole number of random tiles."""

@@ -8,8 +8,8 @@ Products of numbers of at most 12 bits are exact; of a sum, TwoSum gives the err
 Stochastic rounding adds at most 16 random bits. Nothing hangs on what the host does with subnormals.
 
 An element is a function of what is `known`, three vectors of codes and one of random half-words: (codes, flags, lanes that another loop is
-to do, or None). Numbers that are known have their names in `ordinary.Ordinary`, `spec.Source`
-and `spec.Target`.
+to do, or None). Numbers that are known have their names in `ordinary.Ordinary`, `targets.Source`
+and `targets.Target`.
 """
 
 from .fast import has_feature

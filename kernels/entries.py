@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from . import dots, loops
+from . import comparisons, dots, loops
 from .carrier import decode, integer_to_odd, is_signalling
 from .dot_state import CHOICES as HOW_FIELDS
 from .dot_state import Call, Choices, on_the_way
@@ -26,11 +26,8 @@ from .spec import (
     NAN_POLICIES,
     Overflow,
     Rounding,
-    Source,
-    Target,
-    count_fields,
-    names_of,
 )
+from .targets import Source, Target, count_fields, names_of
 
 
 @cache
@@ -196,7 +193,7 @@ ALL_INTEGERS, ALL_FLOATS = (sum(counts) for counts in zip(count_fields(Source), 
 @cache
 def compare_entry(relation, signalling):
     """As `_entry` has it: 1 where the relation holds."""
-    compare = loops.compared(relation)
+    compare = comparisons.compared(relation)
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -208,7 +205,7 @@ def compare_entry(relation, signalling):
 @cache
 def extremum_entry(largest, number):
     """As `_entry` has it: the greater or lesser code."""
-    choose = loops.extreme(largest, number)
+    choose = comparisons.extreme(largest, number)
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -238,7 +235,7 @@ words_at, values_at = _table_at(types.int64), _table_at(types.float64)
 @cache
 def integer_entry(width, signed, drawn):
     """As `_entry` has it: an integer; one of 64 bits is stored at the address b."""
-    integer = loops.integer(drawn)
+    integer = comparisons.integer(drawn)
     least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     lowest, bound, indefinite = float(least), float(most + 1), least or most
     long = width == 64

@@ -44,7 +44,7 @@ def encoded(way, source, target, width):
 
 
 def by_element(element, known, source, target, width):
-    """An element of `loops` that does not round to a format: a comparison, a choice, or an integer."""
+    """An element of `comparisons`, which does not round to a format: a comparison, a choice, or an integer."""
     draws = width > 0
 
     @jit.kernel

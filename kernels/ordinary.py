@@ -9,7 +9,8 @@ from math import ceil, frexp
 from typing import NamedTuple
 
 from .fast import INFINITE_BITS, MAGNITUDE, SMALLEST_BITS
-from .spec import CARRIER32, NanEncoding, Rounding, emin, format_spec, target, thresholds
+from .spec import CARRIER32, NanEncoding, Rounding, emin, format_spec
+from .targets import target, thresholds
 
 
 class Ordinary(NamedTuple):

@@ -12,7 +12,7 @@ The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an od
 an even one; directed modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic
 rounding draws 1 - U, U uniform in [0, 1); up or down is the same of U = 0 or 1/2, for fractions of at least 1/2.
 
-What IEEE P3109's projections (draft 4.0) and other ways to meet a random number do differently is a number in `spec.Target`, too:
+What IEEE P3109's projections (draft 4.0) and other ways to meet a random number do differently is a number in `targets.Target`, too:
 
     parity      of n, or of the code: significands of one bit are all odd
     negatives   in unsigned formats: NaN, or the least number; those that round to zero are zero
@@ -32,7 +32,7 @@ import numpy as np
 
 from .carrier import SOURCE_FLOATS, SOURCE_INTEGERS
 from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
-from .spec import Target, count_fields
+from .targets import Target, count_fields
 
 TARGET_INTEGERS, TARGET_FLOATS = count_fields(Target)
 

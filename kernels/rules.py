@@ -8,7 +8,8 @@ Each number of a `Source` or `Target` hangs on few of these knobs, so a table ha
 
 from typing import NamedTuple
 
-from .spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess, names_of
+from .spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+from .targets import names_of
 
 REFUSED = 0x80
 """Among flags: nothing was computed."""

@@ -11,7 +11,7 @@ and quotients take a fused multiply-add: CPUs without one leave these operations
 
 from typing import NamedTuple
 
-from . import spec
+from . import spec, targets
 from .elements import one_where
 from .fast import has_feature
 from .steps import product_and_error, rest_of_fused, sum_and_error
@@ -74,7 +74,7 @@ MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "towa
 
 
 def carrying(mode):
-    """carry(odd, sticky, negative, dropped) of a mode, by what its thresholds are (`spec.thresholds`)."""
+    """carry(odd, sticky, negative, dropped) of a mode, by what its thresholds are (`targets.thresholds`)."""
 
     def amount(threshold, sticky, dropped):
         below_half, up_at_half = threshold < 0.5, threshold <= 0.5
@@ -82,7 +82,7 @@ def carrying(mode):
             return sticky.all_of(0)
         return (dropped >> int(not below_half)) + (sticky | int(up_at_half and not below_half))
 
-    sides = [spec.thresholds(spec.Rounding[mode.upper()], negative, spec.CARRIER64) for negative in (False, True)]
+    sides = [targets.thresholds(spec.Rounding[mode.upper()], negative, spec.CARRIER64) for negative in (False, True)]
 
     def carry(odd, sticky, negative, dropped):
         (even_up, odd_up), (even_down, odd_down) = ([amount(x, sticky, dropped) for x in side] for side in sides)

@@ -268,7 +268,7 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
         rounding=as_rounding(settings.rounding), daz=settings.daz, sr_method=settings.sr_method, random_width=width
     )
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64, wide=True)
-    loop = engine.loops().by_element(engine.loops().integer(drawn), 1)
+    loop = engine.comparisons().by_element(engine.comparisons().integer(drawn), 1)
     limits = engine.integer_limits(wanted, settings, check_boolean("exact", exact))
 
     def work(start: int, stop: int) -> int:

@@ -26,9 +26,10 @@ from softfloat.formats import Format
 from softfloat.kernels.carrier import decode, source_of
 from softfloat.kernels.jit import bits_float, cut, float_bits
 from softfloat.kernels.rounding import ROUNDERS, target_of
-from softfloat.kernels.spec import CARRIER64, Overflow, target
+from softfloat.kernels.spec import CARRIER64, Overflow
 from softfloat.kernels.steps import EXPONENT64
 from softfloat.kernels.sums import threads
+from softfloat.kernels.targets import target
 
 cuda = numba_cuda()
 WHOLE = 64

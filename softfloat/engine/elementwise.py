@@ -21,6 +21,7 @@ from softfloat.engine.parameters import (
     Numbers,
     block_numbers,
     code_bytes,
+    comparisons,
     elements,
     fast,
     fits_narrow_carrier,
@@ -42,7 +43,7 @@ from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, InfiniteInput, Overflow, Rule
 from softfloat.positions import Position
 
@@ -227,7 +228,7 @@ def _plain_loop(job: Job) -> Callable[..., int]:
     if job.wide:
         if job.rule.projection != "ieee":
             raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
-        loop = loops().by_element(wide().element_of(job.operation), wide().OPERATIONS[job.operation][1], True)
+        loop = comparisons().by_element(wide().element_of(job.operation), wide().OPERATIONS[job.operation][1], True)
         return by_bytes(loop, float(job.extra), *known)
     reading, extra = job.reading(carrier), np.array([job.extra], known[1].dtype)
     if job.rule.rounding.draws:
@@ -530,7 +531,7 @@ def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: 
         return ""
     half = fmt == FLOAT16 and not stochastic and fast().has_f16c()
     if operation == "convert" and source_spec == FLOAT32:
-        if half and spec.target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
+        if half and targets.target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
             return "half"
         if fmt == BFLOAT16:
             return "bfloat16"

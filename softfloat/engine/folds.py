@@ -13,6 +13,7 @@ from softfloat.engine.draws import Work, draw
 from softfloat.engine.elementwise import Job, carrier_for
 from softfloat.engine.parameters import (
     choosing,
+    comparisons,
     fast,
     fast_numbers,
     loops,
@@ -140,7 +141,7 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
         return steps, flags
     carrier = CARRIER64 if operation in EXTREMA else carrier_for(operation, fmt.spec, fmt.spec)
     if operation in EXTREMA:
-        loop = loops().folded(loops().extreme(*EXTREMA[operation]))
+        loop = loops().folded(comparisons().extreme(*EXTREMA[operation]))
     else:
         loop = loops().folding(operation, way_of(fmt.spec, rule))
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier, wide=operation in EXTREMA)

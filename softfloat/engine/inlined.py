@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine.draws import replica_key
-from softfloat.engine.parameters import floor_of, rule_for, way_of
+from softfloat.engine.parameters import comparisons, floor_of, rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
 __all__ = ["Inlined", "drawing_of", "inlined", "integer_limits"]
@@ -70,7 +70,7 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
     if name in ("eq", "lt", "le", "minimum", "maximum", "minimum_number", "maximum_number", "decode"):
         drawing = ""
     apply = _apply(wanted, width if drawing else 0)
-    reading = spec.source(source.spec, CARRIER64, False)
+    reading = targets.source(source.spec, CARRIER64, False)
     if name == "encode":
         told = "x of encode must be a number: a float, or an integer of at most 64 bits"
         enter = kernels.taking(True, told, kernels.exact_number)
@@ -106,7 +106,7 @@ def _leave(wanted: Inlined) -> Callable[..., Any]:
     if wanted.integer is not None:
         return kernels.result_of(wanted.integer.type)
     if wanted.values or wanted.operation == "decode":
-        return kernels.value_of(spec.source(wanted.target.spec, CARRIER64, False))
+        return kernels.value_of(targets.source(wanted.target.spec, CARRIER64, False))
     return kernels.result_of(wanted.target.dtype.type)
 
 
@@ -120,16 +120,16 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
         rounding = Rule(
             rounding=settings.rounding, daz=settings.daz, sr_method=settings.sr_method, random_width=width or 52
         )
-        numbers = spec.source(source, CARRIER64, settings.daz), spec.target(source, rounding, CARRIER64)
+        numbers = targets.source(source, CARRIER64, settings.daz), targets.target(source, rounding, CARRIER64)
         limits = integer_limits(wanted.integer, settings, wanted.exact)
-        return kernels.by_element(kernels.loops.integer(width > 0), limits, *numbers, width)
+        return kernels.by_element(comparisons().integer(width > 0), limits, *numbers, width)
     rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 1, True)  # none: nothing is drawn
-    numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
+    numbers = targets.source(source, CARRIER64, settings.daz), targets.target(wanted.target.spec, rule, CARRIER64)
     if name in ("eq", "lt", "le"):
         signals = wanted.signalling or rule.policy.any_nan_signals
-        return kernels.by_element(kernels.loops.compared(name), signals, *numbers, 0)
+        return kernels.by_element(comparisons().compared(name), signals, *numbers, 0)
     if name.startswith(("minimum", "maximum")):
-        chosen = kernels.loops.extreme(name.startswith("maximum"), name.endswith("number"))
+        chosen = comparisons().extreme(name.startswith("maximum"), name.endswith("number"))
         return kernels.by_element(chosen, False, *numbers, 0)
     if name == "encode":
         return _rounded("encode", FLOAT64, wanted.target, settings, True, 0.0, width)
@@ -142,14 +142,14 @@ def _rounded(
 ) -> Callable[..., Any]:
     rule = rule_for(settings, target, conversion, width or 52, True)
     way = way_of(target.spec, rule)
-    numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
+    numbers = targets.source(source, CARRIER64, settings.daz), targets.target(target.spec, rule, CARRIER64)
     if operation == "encode":
         return _kernels().encoded(way, *numbers, width)
     return _kernels().rounded(operation, way, *numbers, extra, width)
 
 
 def integer_limits(dtype: Any, settings: Settings, exact: bool) -> tuple[Any, ...]:
-    """What `kernels.loops.integer` knows of a NumPy integer dtype under a NaN policy."""
+    """What `kernels.comparisons.integer` knows of a NumPy integer dtype under a NaN policy."""
     info = np.iinfo(dtype)
     policy = NAN_POLICIES[settings.nan]
     indefinite = int(info.min) or int(info.max)

@@ -19,7 +19,7 @@ from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, Site
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels import rules, spec
+from softfloat.kernels import rules, spec, targets
 from softfloat.kernels.rules import KNOBS, Length, Plan, StageRow
 from softfloat.kernels.spec import (
     CARRIER64,
@@ -30,11 +30,10 @@ from softfloat.kernels.spec import (
     Overflow,
     Rounding,
     Rule,
-    Source,
-    Target,
     Tininess,
     converted_payloads,
 )
+from softfloat.kernels.targets import Source, Target
 
 __all__ = ["FLOAT64", "REFUSED", "Job", "Machine", "host", "rule_bits", "shift_of"]
 
@@ -130,7 +129,7 @@ class Job:
 
     def source(self, fmt: FormatSpec) -> Tables:
         """What codes of a format mean, under any rule."""
-        return self._table(fmt, Source, lambda knobs: spec.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
+        return self._table(fmt, Source, lambda knobs: targets.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
 
     def target(
         self, fmt: FormatSpec, conversion: bool, always_infinite: bool = False, pair: tuple[str, str] | None = None
@@ -138,7 +137,7 @@ class Job:
         """What rounds into a format, under any rule; `pair`: names of the formats that a conversion is between, where these count."""
 
         def make(knobs: dict[str, int]) -> Target:
-            return spec.target(fmt, _rule(knobs, conversion, always_infinite, pair), CARRIER64)
+            return targets.target(fmt, _rule(knobs, conversion, always_infinite, pair), CARRIER64)
 
         return self._table((fmt, conversion, always_infinite, pair), Target, make)
 

@@ -13,7 +13,7 @@ import numpy as np
 from softfloat.engine.arguments import Codes
 from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rounding, Rule
 
 NEAREST = Settings()
@@ -26,6 +26,7 @@ def floor_of(name: str) -> Callable[[], ModuleType]:
 
 
 loops = floor_of("loops")
+comparisons = floor_of("comparisons")
 wide = floor_of("wide")
 wide_elements = floor_of("wide_elements")
 wide_exact = floor_of("wide_exact")
@@ -119,7 +120,7 @@ def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carri
             "formats of more than 8 exponent bits or 24 bits of precision, or with numbers outside 2^-400 ... 2^400, are not served here; "
             "accepted: narrower ones; conversions, comparisons, arithmetic and sums in order of softfloat.bits take all"
         )
-    return packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
+    return packed(carrier, targets.source(source_spec, carrier, rule.daz), targets.target(fmt, rule, carrier))
 
 
 def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
@@ -133,14 +134,14 @@ def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None
     found = ordinary().ordinary(fmt, rule, operation)
     if found is None:
         return None
-    source = spec.source(FLOAT32 if operation == "convert" else fmt, CARRIER32, rule.daz)
-    return packed(CARRIER32, found, source, spec.target(fmt, rule, CARRIER32))
+    source = targets.source(FLOAT32 if operation == "convert" else fmt, CARRIER32, rule.daz)
+    return packed(CARRIER32, found, source, targets.target(fmt, rule, CARRIER32))
 
 
 @lru_cache(maxsize=1024)
 def wide_block_numbers(source: FormatSpec, fmt: FormatSpec, rule: Rule, operation: str) -> Numbers:
     """The same of wide formats."""
-    known = spec.source(source, CARRIER64, rule.daz), spec.target(fmt, rule, CARRIER64)
+    known = targets.source(source, CARRIER64, rule.daz), targets.target(fmt, rule, CARRIER64)
     return packed(CARRIER64, wide_elements().known(source, *known, operation), *known)
 
 

@@ -26,7 +26,8 @@ from softfloat.engine.parameters import (
 from softfloat.engine.threads import share
 from softfloat.environments import Overflow, Rounding, Settings
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels.spec import CARRIER32, source, target
+from softfloat.kernels.spec import CARRIER32
+from softfloat.kernels.targets import source, target
 
 SATURATING = Settings(overflow=Overflow.SATURATE)
 FLOAT8_E4M3 = ROSTER["float8_e4m3fn"]

@@ -277,13 +277,14 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import dots, fast, jit, loops, paired, tiles
+from softfloat.kernels import comparisons, dots, fast, jit, loops, paired, tiles
 
 rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn unusual", "integral")
 made = [
     *map(jit.compiled, rows), loops._elementwise(), loops._elementwise_drawn(), loops._folding_drawn(),
-    loops.decoding(), loops.settling(), loops.gathering(True), loops.by_element(loops.compared("lt"), 2),
-    loops.by_element(loops.extreme(True, False), 2), loops.by_element(loops.integer(True), 1), loops.drawing(), loops.generating(),
+    loops.decoding(), loops.settling(), loops.gathering(True), comparisons.by_element(comparisons.compared("lt"), 2),
+    comparisons.by_element(comparisons.extreme(True, False), 2), comparisons.by_element(comparisons.integer(True), 1),
+    loops.drawing(), loops.generating(),
     fast.half_folding("add"),
     dots.contraction().whole, dots.extent(), tiles.spans(),
     paired.collected(),
