@@ -57,9 +57,9 @@ def _gathering(numbers, kind):
 
 
 STOCHASTIC, UP_OR_DOWN, NAN_RESULT = int(Rounding.STOCHASTIC), int(Rounding.UP_OR_DOWN), int(Overflow.NAN)
-ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
-    knob.shift for knob in KNOBS.values()
-)  # fmt: skip
+ROUNDING_SHIFT, OVERFLOW_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
+    KNOBS[name].shift for name in ("rounding", "overflow", "nan", "quiet_integers", "random_width")
+)
 MODES, POLICIES = KNOBS["rounding"].values, KNOBS["nan"].values
 MODE_BITS, NAN_BITS = KNOBS["rounding"].bits, KNOBS["nan"].bits
 

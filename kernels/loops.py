@@ -8,7 +8,7 @@ Codes come as flat arrays of one length, 32- and 64-bit ones also as signed view
 repeat the last. Flags go to one byte per element, or are OR-ed together and returned.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numba import types
@@ -253,19 +253,11 @@ def read_state(state, target):
 @cache
 def kinds_of(word):
     """Types of what rows take, by name, of the carrier with these words."""
-    words, reals, doubles, truths, bytes_ = (
-        types.Array(kind, 1, "C")
-        for kind in (
-            from_dtype(word),
-            types.float32 if word == np.int32 else types.float64,
-            types.float64,
-            types.boolean,
-            types.uint8,
-        )
-    )
+    line = partial(types.Array, ndim=1, layout="C")
+    words, reals = line(from_dtype(word)), line(types.float32 if word == np.int32 else types.float64)
     found = dict.fromkeys(("x", "y", "z", "states", "codes", "integers"), words)
     found |= dict.fromkeys(("extra", "random", "values", "floats"), reals)
-    return found | {"more": doubles, "unknown": truths, "flags": bytes_}
+    return found | {"more": line(types.float64), "unknown": line(types.boolean), "flags": line(types.uint8)}
 
 
 @cache

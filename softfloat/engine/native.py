@@ -21,30 +21,19 @@ from softfloat.environments import Settings
 from softfloat.formats import Format
 from softfloat.kernels import rules, spec, targets
 from softfloat.kernels.rules import KNOBS, Length, Plan, StageRow
-from softfloat.kernels.spec import (
-    CARRIER64,
-    NAN_CONVERSIONS,
-    NAN_POLICIES,
-    FormatSpec,
-    InfiniteInput,
-    Overflow,
-    Rounding,
-    Rule,
-    Tininess,
-    converted_payloads,
-)
+from softfloat.kernels.spec import FormatSpec, Rounding
 from softfloat.kernels.targets import Source, Target
 
 __all__ = ["FLOAT64", "REFUSED", "Job", "Machine", "host", "rule_bits", "shift_of"]
 
 FLOAT64 = spec.FLOAT64
 REFUSED = rules.REFUSED
-POLICIES = tuple(NAN_POLICIES)
+POLICIES = tuple(spec.NAN_POLICIES)
 KINDS: dict[str, Callable[[int], Any]] = {
     "rounding": Rounding,
-    "overflow": Overflow,
-    "tininess": Tininess,
-    "infinite_input": InfiniteInput,
+    "overflow": spec.Overflow,
+    "tininess": spec.Tininess,
+    "infinite_input": spec.InfiniteInput,
     "daz": bool,
     "ftz": bool,
     "nan": lambda number: POLICIES[number],
@@ -80,16 +69,16 @@ def _number(knob: str, value: Any) -> int:
     return POLICIES.index(value) if knob == "nan" else int(value)
 
 
-def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool, pair: tuple[str, str] | None) -> Rule:
+def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool, pair: tuple[str, str] | None) -> spec.Rule:
     """The rule that some knobs are, the others as they are by default; `pair`: which formats a conversion is between."""
     chosen = {name: kind(knobs.get(name, 0)) for name, kind in KINDS.items()}
-    return Rule(
+    return spec.Rule(
         **chosen,
         conversion=conversion,
         always_infinite=always_infinite,
         random_width=knobs.get("random_width", 0) or 52,
         handed_bits=True,
-        payloads=converted_payloads(chosen["nan"], *pair, chosen["rounding"]) if pair else "policy",
+        payloads=spec.converted_payloads(chosen["nan"], *pair, chosen["rounding"]) if pair else "policy",
     )
 
 
@@ -129,7 +118,7 @@ class Job:
 
     def source(self, fmt: FormatSpec) -> Tables:
         """What codes of a format mean, under any rule."""
-        return self._table(fmt, Source, lambda knobs: targets.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
+        return self._table(fmt, Source, lambda knobs: targets.source(fmt, spec.CARRIER64, bool(knobs.get("daz", 0))))
 
     def target(
         self, fmt: FormatSpec, conversion: bool, always_infinite: bool = False, pair: tuple[str, str] | None = None
@@ -137,7 +126,7 @@ class Job:
         """What rounds into a format, under any rule; `pair`: names of the formats that a conversion is between, where these count."""
 
         def make(knobs: dict[str, int]) -> Target:
-            return targets.target(fmt, _rule(knobs, conversion, always_infinite, pair), CARRIER64)
+            return targets.target(fmt, _rule(knobs, conversion, always_infinite, pair), spec.CARRIER64)
 
         return self._table((fmt, conversion, always_infinite, pair), Target, make)
 
@@ -160,7 +149,7 @@ class Job:
         "random", "at", "array" or "array_at"; `takes` and `gives` are types of C.
         """
         conversion = "convert" in kernel or "from_" in kernel
-        named = any(row[1:] == (origin, fmt.name) for row in NAN_CONVERSIONS)
+        named = any(row[1:] == (origin, fmt.name) for row in spec.NAN_CONVERSIONS)
         pair = (origin, fmt.name) if named else None
         self.functions.append(
             {
