@@ -179,43 +179,33 @@ def function(apply, count, enter, leave, flagged, drawing, handed, address):
     def drawn_at(stream, position):
         return bits_at(position_of(position), np.uint64(key), stream_of(stream), width)
 
+    @jit.kernel
+    def one(a, bits):
+        x = enter(a)
+        return finish(x, x, x, bits)
+
+    @jit.kernel
+    def two(a, b, bits):
+        x, y = enter(a), enter(b)
+        return finish(x, y, y, bits)
+
+    @jit.kernel
+    def three(a, b, c, bits):
+        return finish(enter(a), enter(b), enter(c), bits)
+
     none = np.uint64(0)
-
-    def one(a):
-        x = enter(a)
-        return finish(x, x, x, none)
-
-    def two(a, b):
-        x, y = enter(a), enter(b)
-        return finish(x, y, y, none)
-
-    def three(a, b, c):
-        return finish(enter(a), enter(b), enter(c), none)
-
-    def one_with(a, bits):
-        x = enter(a)
-        return finish(x, x, x, handed(bits))
-
-    def two_with(a, b, bits):
-        x, y = enter(a), enter(b)
-        return finish(x, y, y, handed(bits))
-
-    def three_with(a, b, c, bits):
-        return finish(enter(a), enter(b), enter(c), handed(bits))
-
-    def one_at(a, stream, position):
-        x = enter(a)
-        return finish(x, x, x, drawn_at(stream, position))
-
-    def two_at(a, b, stream, position):
-        x, y = enter(a), enter(b)
-        return finish(x, y, y, drawn_at(stream, position))
-
-    def three_at(a, b, c, stream, position):
-        return finish(enter(a), enter(b), enter(c), drawn_at(stream, position))
-
-    made = {"": (one, two, three), "bits": (one_with, two_with, three_with), "address": (one_at, two_at, three_at)}
-    return made[drawing][count - 1]
+    made = {
+        ("", 1): lambda a: one(a, none),
+        ("", 2): lambda a, b: two(a, b, none),
+        ("", 3): lambda a, b, c: three(a, b, c, none),
+        ("bits", 1): lambda a, bits: one(a, handed(bits)),
+        ("bits", 2): lambda a, b, bits: two(a, b, handed(bits)),
+        ("bits", 3): lambda a, b, c, bits: three(a, b, c, handed(bits)),
+        ("address", 1): lambda a, stream, position: one(a, drawn_at(stream, position)),
+        ("address", 2): lambda a, b, stream, position: two(a, b, drawn_at(stream, position)),
+        ("address", 3): lambda a, b, c, stream, position: three(a, b, c, drawn_at(stream, position)),
+    }
+    return made[drawing, count]
 
 
 def interpreted(function):
