@@ -12,8 +12,7 @@ and no error term underflows. (The narrow carrier has operands of at most 11 bit
 import numpy as np
 
 from .jit import bits_float, cut, float_bits, kernel
-from .projected import drawn_by_method
-from .rounding import selected
+from .rounding import drawn, selected
 
 
 @kernel
@@ -87,28 +86,38 @@ def mul(x, y, z, target):
 
 
 @kernel
-def div(x, y, z, target):
-    """x / y. The quotient is cut in two, so that both partial products, and the remainder after each, are exact.
-
-    `by_zero` makes a NaN of every quotient by zero where there is to be one.
+def quotient(x, y, target):
+    """(x / y rounded, what x is more than that times y, flags). The quotient is cut in two, so that both products, and what is left of x after each,
+    are exact.
     """
     q = x / y
     high = bits_float(float_bits(q) & target.split_mask, target.one)
-    remainder = (x - high * y) - (q - high) * y
     by_zero = (y == target.zero) & (x != target.zero) & (abs(x) < target.infinite)
-    error = remainder if float_bits(y) >= 0 else -remainder
-    result = to_odd(q, error, target)
-    return result * target.by_zero if y == target.zero else result, target.divbyzero if by_zero else target.none
+    return q, (x - high * y) - (q - high) * y, target.divbyzero if by_zero else target.none
+
+
+@kernel
+def root(x, target):
+    """(The square root of x rounded, what x is more than its square). Its high part is rounded, not cut: the low part then squares exactly."""
+    r = np.sqrt(x)
+    high = bits_float((float_bits(r) + target.split_half) & target.split_mask, target.one)
+    low = r - high
+    return r, ((x - high * high) - (high + high) * low) - low * low
+
+
+@kernel
+def div(x, y, z, target):
+    """x / y. The target's `by_zero` makes a NaN of every quotient by zero where there is to be one."""
+    q, rest, flags = quotient(x, y, target)
+    result = to_odd(q, rest if float_bits(y) >= 0 else -rest, target)
+    return result * target.by_zero if y == target.zero else result, flags
 
 
 @kernel
 def sqrt(x, y, z, target):
-    """The square root. Its high part is rounded, not cut: the low part then squares exactly."""
-    r = np.sqrt(x)
-    high = bits_float((float_bits(r) + target.split_half) & target.split_mask, target.one)
-    low = r - high
-    remainder = ((x - high * high) - (high + high) * low) - low * low
-    return to_odd(r, remainder, target), target.none
+    """The square root."""
+    r, rest = root(x, target)
+    return to_odd(r, rest, target), target.none
 
 
 @kernel
@@ -138,13 +147,10 @@ def remainder(x, y, z, target):
 @kernel
 def hypot(x, y, z, target):
     """sqrt(x*x + y*y). Squares are exact, their sum is two numbers; the root's error is that of the greater plus the lesser."""
-    s, rest = sum_and_error(x * x, y * y)
-    r = np.sqrt(s)
-    high = bits_float((float_bits(r) + target.split_half) & target.split_mask, target.one)
-    low = r - high
-    error = ((s - high * high) - (high + high) * low) - low * low
+    s, lost = sum_and_error(x * x, y * y)
+    r, rest = root(s, target)
     infinite = (abs(x) == target.infinite) | (abs(y) == target.infinite)
-    return target.infinite if infinite else to_odd(r, error + rest, target), target.none
+    return target.infinite if infinite else to_odd(r, rest + lost, target), target.none
 
 
 @kernel
@@ -172,18 +178,15 @@ def floor_divide(x, y, z, target):
     Where fl(x/y) is no integer, no integer lies between it and x/y. Where it is one, x/y is away by the remainder over y,
     and the floor by the floor of that.
     """
-    q = x / y
-    high = bits_float(float_bits(q) & target.split_mask, target.one)
-    away = np.floor(((x - high * y) - (q - high) * y) / y)
+    q, rest, flags = quotient(x, y, target)
+    away = np.floor(rest / y)
     whole = np.floor(q)
     moved = two_sum(q, away, target) if away != target.zero else q
     endless = abs(y) == target.infinite
     result = q * target.by_zero if y == target.zero else q if endless else moved if whole == q else whole
     below = ((float_bits(x) ^ float_bits(y)) < 0) & (abs(x) > target.zero)
     result = -target.one if endless & below else result
-    result = target.infinite - target.infinite if (abs(x) == target.infinite) & (y != target.zero) else result
-    by_zero = (y == target.zero) & (x != target.zero) & (abs(x) < target.infinite)
-    return result, target.divbyzero if by_zero else target.none
+    return target.infinite - target.infinite if (abs(x) == target.infinite) & (y != target.zero) else result, flags
 
 
 @kernel
@@ -215,10 +218,10 @@ def as_integral(x, n, signals, target):
 @kernel
 def integral(x, y, z, target):
     """x rounded to an integer by a deterministic mode; `y` is 1 to raise INEXACT where that changes x."""
-    return as_integral(x, selected(abs(x), float_bits(x) < 0, target), y, target)
+    return as_integral(x, selected(abs(x), target.code_base, float_bits(x) < 0, target), y, target)
 
 
 @kernel
 def integral_drawn(x, y, random, target):
     """x rounded to an integer stochastically."""
-    return as_integral(x, drawn_by_method(abs(x), random, target), y, target)
+    return as_integral(x, drawn(abs(x), random, target), y, target)

@@ -11,10 +11,11 @@ from llvmlite import ir
 
 from . import elements, halves, singles, wide_elements
 from .fast import has_feature
-from .ordinary import INTEGERS, Ordinary
+from .ordinary import Ordinary
 from .prng import TILE
 from .sums.language import BYTE, LONG, SHORT, SINGLE, SIZES, WORD, Code, Int
 from .sums.loop import Maker
+from .targets import Source, Target, names_of
 
 BLOCK = 2048
 """Operands looked at together; a whole number of random tiles."""
@@ -85,17 +86,18 @@ class Elementwise(NamedTuple):
 class Known:
     """What elements know, in every lane: numbers of a call, each read before the first loop that needs it."""
 
-    def __init__(self, code, integers, floats, names, kind):
-        self._code, self._places, self._names, self._kind = code, (integers, floats), names, kind
+    def __init__(self, code, integers, floats, own, kind):
+        self._code, self._places, self._kind = code, (integers, floats), kind
+        self._integers, self._floats = (names_of(kind, own, Source, Target) for kind in (int, float))
 
     def __getattr__(self, name):
-        number, code = self._names.index(name), self._code
+        code, (integers, floats) = self._code, self._places
         with code.builder.goto_entry_block():
-            if number < INTEGERS or self._names is not Ordinary._fields:
-                found = code.get(self._places[0], number)
+            if name in self._integers:
+                found = code.get(integers, self._integers.index(name))
                 found = code.splat(found.cut(self._kind) if SIZES[self._kind] < SIZES[found.value.type] else found)
             else:
-                found = code.splat(code.get(self._places[1], number - INTEGERS))
+                found = code.splat(code.get(floats, self._floats.index(name)))
         setattr(self, name, found)
         return found
 
@@ -107,8 +109,8 @@ class Blocks(Maker):
         self.sum, self.wide = what, what.kind in WIDE
         self.read, self.made = CODES[what.read], CODES[what.made]
         self.word = LONG if self.wide else WORD
-        self.numbers = wide_elements.Known._fields if self.wide else Ordinary._fields
-        single = what.kind == "single" and what.operation not in ("add", "sub")
+        self.numbers = wide_elements.Known if self.wide else Ordinary
+        single = what.kind == "single" and what.operation != "add"
         many = has_feature("avx512f") or single or what.kind in ("cpu", *DOUBLES)
         self.lanes = (16 if many else 8) // (2 if self.wide else 1)
         self.module = ir.Module("elements")
@@ -149,6 +151,8 @@ class Blocks(Maker):
         with code.loop(vectors) as vector:
             at = vector * self.lanes
             taken = [unsigned(code.load(x, at), self.word) for x in operands[: what.operands]]
+            if what.operation == "add":
+                taken[1] = taken[1] ^ known.flip
             random = unsigned(code.load(half_words, at), self.word) if what.draws else None
             made, raised, left = element(known, *taken, *taken[-1:] * (3 - what.operands), random)
             code.store(made.cut(self.made) if SIZES[self.made] < SIZES[made.element] else made, codes, at)
@@ -163,30 +167,20 @@ class Blocks(Maker):
     # -- looks -----------------------------------------------------------------------------------------------------
 
     def _ends(self):
-        """The greatest magnitude of some operands, and of `both` the least, less `unit`, to `seen`, of which nothing is the largest of all;
-        whether one is `lone`, or if that is negative 0."""
-        code, codes, seen, count, mask, unit, lone, both = self._opened(
-            "ends", GROUP // SIZES[self.read], self.read, LONG, *[None] * 5
-        )
+        """The greatest magnitude of some operands, and the least, less `unit`, to `seen`, of which nothing is the largest of all; whether one is
+        `lone`, or if that is negative 0."""
+        kinds = self.read, LONG, *[None] * 4
+        code, codes, seen, count, mask, unit, lone = self._opened("ends", GROUP // SIZES[self.read], *kinds)
         long, zero = self.read == LONG, code.everywhere(0, self.read)
         masks, units, lones = (code.splat(x if long else x.cut(self.read)) for x in (mask, unit, lone))
         largest = code.everywhere((1 << (8 * SIZES[self.read] - long)) - 1, self.read)
         most, least, nearest = code.variable(zero), code.variable(largest), code.variable(zero ^ -1)
 
-        def look(downward):
-            with code.loop(count // code.lanes) as vector:
-                magnitude = code.load(codes, vector * code.lanes) & masks
-                most.set(magnitude.at_least_signed(most.get()) if long else magnitude.at_least(most.get()))
-                if downward:
-                    less = magnitude - units
-                    less = (less & masks).at_most_signed(least.get()) if long else less.at_most(least.get())
-                    least.set(less)
-
-        with code.builder.if_else(both.differs(0).value) as (so, otherwise):
-            with so:
-                look(True)
-            with otherwise:
-                look(False)
+        with code.loop(count // code.lanes) as vector:
+            magnitude = code.load(codes, vector * code.lanes) & masks
+            most.set(magnitude.at_least_signed(most.get()) if long else magnitude.at_least(most.get()))
+            less = magnitude - units
+            least.set((less & masks).at_most_signed(least.get()) if long else less.at_most(least.get()))
         with code.when(lone > 0), code.loop(count // code.lanes) as vector:
             nearest.set((code.load(codes, vector * code.lanes) ^ lones).at_most(nearest.get()))
         for place, found in enumerate((most.get().greatest(), least.get().least())):
@@ -214,7 +208,7 @@ class Blocks(Maker):
         given, taken = places[:3], places[3:]
         known = self._known(code, integers, floats, self.read)
         known.unit = code.everywhere(1, self.read)
-        known.has_lone = code.splat(code.get(integers, Ordinary._fields.index("lone_nan")) > 0)
+        known.has_lone = code.splat(self._number(code, integers, "lone_nan") > 0)
         with code.loop(size // code.lanes) as vector:
             at = vector * code.lanes
             operands = [code.load(x, at) for x in given[:count]]
@@ -343,41 +337,40 @@ class Blocks(Maker):
             noted = marks, flags, call["left"], first, (limit + 7) & -8, left.get()
             left.set(code.call(self.note, *noted))
 
-    def _looked(self, code, codes, seen, size, mask, unit, lone, both):
+    def _looked(self, code, codes, seen, size, mask, unit, lone):
         """(The greatest magnitude, the least less `unit`, whether one is `lone`) of some operands."""
-        found = code.call(self.ends, codes, seen, size, mask, unit, lone, both)
+        found = code.call(self.ends, codes, seen, size, mask, unit, lone)
         return code.get(seen), code.get(seen, 1), found
 
-    def _number(self, code, call, name):
+    def _number(self, code, integers, name):
         """A number of the call, with its sign."""
-        found = code.get(call["integers"], Ordinary._fields.index(name))
+        found = code.get(integers, names_of(int, self.numbers, Source, Target).index(name))
         return Int(code.builder, code.builder.sext(found.value, LONG))
 
     def _bits(self, code, call, name):
         """The bits of a float32 as those of an operand."""
-        found = self._number(code, call, name)
+        found = self._number(code, call["integers"], name)
         return (found << 29) + ((1023 - 127) << 52) if self.sum.kind in DOUBLES else found
 
     def _is_calm(self, code, call, here, seen, size):
         """Whether no number is tiny in the format that it becomes, or beyond it."""
         mask = code.int((1 << (8 * self.sum.read - 1)) - 1)
-        most, least, _ = self._looked(
-            code, here[0].get().value, seen, size, mask, code.int(1), code.int(-1), code.int(1)
-        )
+        most, least, _ = self._looked(code, here[0].get().value, seen, size, mask, code.int(1), code.int(-1))
         lowest, largest = (self._bits(code, call, name) for name in ("lowest_bits", "largest_bits"))
         return (least >= lowest - 1) & (most < largest + 1)
 
     def _is_ordinary(self, code, call, here, seen, size):
         """Whether all operands are ordinary."""
         if self.sum.kind in DOUBLES:
-            given = code.int(singles.MAGNITUDE64), code.int(1), code.int(-1), code.int(1)
+            given = code.int(singles.MAGNITUDE64), code.int(1), code.int(-1)
             most, least, _ = self._looked(code, here[0].get().value, seen, size, *given)
             return (most < singles.ABOVE) & (least >= singles.LEAST - 1)
-        known = {name: self._number(code, call, name) for name in ("least", "most", "look_mask", "lone_nan", "divisor")}
+        names = "least", "most", "look_mask", "lone_nan", "divisor"
+        known = {name: self._number(code, call["integers"], name) for name in names}
         fine = code.truth(True)
         for number, x in enumerate(here):
             unit = known["divisor"] if number == 1 else code.int(1)
-            given = known["look_mask"], unit, known["lone_nan"], (known["least"] > unit).long()
+            given = known["look_mask"], unit, known["lone_nan"]
             most, least, lone = self._looked(code, x.get().value, seen, size, *given)
             fine = fine & (most < known["most"] + 1) & (least >= known["least"] - unit) & lone.same(0)
         return fine

@@ -11,7 +11,8 @@ number. No carrier subnormal ever appears on the way, so a host that flushes the
 import numpy as np
 
 from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left
-from .spec import PROPAGATE_SIGNALLING_FIRST, Source, count_fields
+from .spec import PROPAGATE_SIGNALLING_FIRST
+from .targets import Source, count_fields
 
 SOURCE_INTEGERS, SOURCE_FLOATS = count_fields(Source)
 

@@ -44,8 +44,7 @@ from .dot_state import (
 )
 from .jit import float_bits, kernel, row, stand_alone
 from .prng import dot_high
-from .projected import round_drawn_projected, round_projected, undecided_by_method
-from .rounding import target_of
+from .rounding import round_drawn_unusual, round_selected_unusual, target_of, undecided
 from .sticky import settled_parts
 
 
@@ -84,7 +83,7 @@ def kept_code(site, code, raised, call):
 def rounded(site, value, call):
     """A rounding that draws nothing."""
     target = target_at(site, call)
-    code, raised = round_projected(value, target.zero, target)
+    code, raised = round_selected_unusual(value, target.zero, target)
     return kept_code(site, code, raised, call)
 
 
@@ -100,9 +99,9 @@ def drawn(site, value, parts, call):
     target, step, output = target_at(site, call), call.words[ROUNDINGS + site], np.uint64(call.words[OUTPUT])
     noise = dot_high(output, site, step, call.key, call.stream)
     random = random_of(noise, site, output, step, call.draws[site], call.key, call.stream)
-    if parts and undecided_by_method(value, random, target):
+    if parts and undecided(value, random, target):
         random = settled_random(site, value, random, parts, call)
-    code, raised = round_drawn_projected(value, random, target)
+    code, raised = round_drawn_unusual(value, random, target)
     return kept_code(site, code, raised, call)
 
 

@@ -8,7 +8,8 @@ Products of numbers of at most 12 bits are exact; of a sum, TwoSum gives the err
 Stochastic rounding adds at most 16 random bits. Nothing hangs on what the host does with subnormals.
 
 An element is a function of what is `known`, three vectors of codes and one of random half-words: (codes, flags, lanes that another loop is
-to do, or None). Numbers that are known have their names in `ordinary.Ordinary`.
+to do, or None). Numbers that are known have their names in `ordinary.Ordinary`, `targets.Source`
+and `targets.Target`.
 """
 
 from .fast import has_feature
@@ -45,7 +46,7 @@ def number(code, known):
     magnitude = code & known.magnitude_mask
     fields, below = (magnitude << known.shift) + known.rebias, magnitude < known.hidden
     value = below.choose(fields + ONE_EXPONENT, fields).floats()
-    value = below.choose(value - known.smallest, value)
+    value = below.choose(value - known.smallest_normal, value)
     return (value.bits() | (code ^ magnitude) << known.sign_shift).floats()
 
 
@@ -53,34 +54,23 @@ READERS = {"half": half_number, "bfloat16": bfloat16_number, "any": number}
 """Kind of codes -> function of them."""
 
 
-# -- exact results: (bits cut toward zero, where anything is lost, sign bits of addends) ---------------------------------------
+# -- results: (rounded, what that lost, a number of the sign that losses inward have, if not +, sign bits of addends) ----------
 
 
-def inward(bits, lanes):
-    """Bits, less one where a result was rounded away from zero."""
-    return bits - one_where(lanes, bits)
-
-
-def exact_sum(x, y, z):
+def _sum(x, y, z):
     """x + y, on either carrier."""
     s, error = sum_and_error(x, y)
-    bits, lost = s.bits(), error.nonzero()
-    return inward(bits, ((bits ^ error.bits()) < 0) & lost), lost, x.bits() | y.bits()
+    return s, error, s, x.bits() | y.bits()
 
 
-def exact_difference(x, y, z):
-    """x - y."""
-    return exact_sum(x, -y, z)
-
-
-def exact_product(x, y, z):
+def _product(x, y, z):
     """x * y, of no more bits than the carrier has."""
-    return (x * y).bits(), NEVER, None
+    return x * y, NEVER, None, None
 
 
-def exact_fused(x, y, z):
+def _fused(x, y, z):
     """x * y + z, of such a product."""
-    return exact_sum(x * y, z, z)
+    return _sum(x * y, z, z)
 
 
 def high_bits(x):
@@ -88,47 +78,38 @@ def high_bits(x):
     return (x.bits() & LOW_BITS).floats()
 
 
-def quotient_and_rest(x, y):
-    """(x / y rounded, what x is more than that times y): of y of at most 12 bits, exact."""
+def _quotient(x, y, z):
+    """x / y, of y of at most 12 bits. What x is more than the quotient times y, exact, has the sign of x where that was rounded inward."""
     q = x / y
-    if has_feature("fma"):
-        return q, (-q).fused(y, x)
     high = high_bits(q)
-    return q, (x - high * y) - (q - high) * y
+    return q, (-q).fused(y, x) if has_feature("fma") else (x - high * y) - (q - high) * y, x, None
 
 
-def exact_quotient(x, y, z):
-    """x / y; on the side of the rounded one on which x is of the latter times y."""
-    q, rest = quotient_and_rest(x, y)
-    lost = rest.nonzero()
-    return inward(q.bits(), ((rest.bits() ^ x.bits()) < 0) & lost), lost, None
-
-
-def root_and_rest(x):
-    """(The square root of x rounded, what x is more than its square), exact."""
+def _root(x, y, z):
+    """The square root of x. What x is more than its square is exact."""
     s = x.root()
-    if has_feature("fma"):
-        return s, (-s).fused(s, x)
     high = high_bits(s)
     low = s - high
-    return s, ((x - high * high) - (high + high) * low) - low * low
+    rest = (-s).fused(s, x) if has_feature("fma") else ((x - high * high) - (high + high) * low) - low * low
+    return s, rest, None, None
 
 
-def exact_root(x, y, z):
-    """The square root of x."""
-    s, rest = root_and_rest(x)
-    return inward(s.bits(), rest < 0.0), rest.nonzero(), None
+NEAR = {"add": _sum, "mul": _product, "fma": _fused, "div": _quotient, "sqrt": _root}
+"""Operation -> function of three numbers. Differences are sums of codes whose signs are flipped."""
 
 
-EXACT = {
-    "add": exact_sum,
-    "mul": exact_product,
-    "fma": exact_fused,
-    "div": exact_quotient,
-    "sqrt": exact_root,
-    "sub": exact_difference,
-}
-"""Operation -> function of three numbers. Differences of short formats are sums of a code whose sign is flipped."""
+def inward(bits, lanes):
+    """Bits, less one where a result was rounded away from zero."""
+    return bits - one_where(lanes, bits)
+
+
+def exact(near, error, like, signs):
+    """(Bits cut toward zero, where anything is lost, sign bits of addends) of a result."""
+    if error is NEVER:
+        return near.bits(), NEVER, signs
+    lost = error.nonzero()
+    outward = error < 0.0 if like is None else ((like.bits() ^ error.bits()) < 0) & lost
+    return inward(near.bits(), outward), lost, signs
 
 
 def converted(known, code, *_):
@@ -148,12 +129,8 @@ def _result(kind, operation):
     """result(known, codes ...): the exact result."""
     if operation == "convert":
         return converted_double if kind == "float64" else converted
-    read, exact = READERS[kind], EXACT[operation]
-
-    def result(known, a, b, c):
-        return exact(read(a, known), read(b ^ known.flip, known), read(c, known))
-
-    return result
+    read, near = READERS[kind], NEAR[operation]
+    return lambda known, a, b, c: exact(*near(read(a, known), read(b, known), read(c, known)))
 
 
 # -- below the normal range ----------------------------------------------------------------------------------------------
@@ -167,15 +144,15 @@ def either(lanes, others):
 def lifted(magnitude, lost, known):
     """(bits, where anything is lost), with what is below the normal range moved to where its last bit is dropped as others are."""
     value = magnitude.is_zero().choose(magnitude, magnitude.at_least(SMALLEST)).floats()
-    s = value + known.smallest
-    error = value - (s - known.smallest)
+    s = value + known.smallest_normal
+    error = value - (s - known.smallest_normal)
     bits, below = inward(s.bits() - ONE_EXPONENT, error < 0.0), magnitude < known.lowest_bits
     return below.choose(bits, magnitude), either(lost, below & error.nonzero())
 
 
 def lifted_sum(magnitude, lost, known):
     """The same for sums, which lose nothing there."""
-    s = magnitude.floats() + known.smallest
+    s = magnitude.floats() + known.smallest_normal
     return (magnitude < known.lowest_bits).choose(s.bits() - ONE_EXPONENT, magnitude), lost
 
 
@@ -186,7 +163,7 @@ def not_lifted(magnitude, lost, known):
 
 def lifted_zero(magnitude, lost, known):
     """The same where nothing but zero is below it."""
-    return magnitude.at_least(known.rebias), lost
+    return magnitude.at_least(known.lowest_bits - ONE_EXPONENT), lost
 
 
 def _lifting(operation, lifts, calm):
@@ -247,12 +224,12 @@ def _with(bits, lost):
 
 def deterministic(kind, operation, way, lifts, flushes, calm):
     """In the mode that the numbers say; `way` is "nearest" to nearest even. `flushes`: tiny results are left; `calm`: none is, nor too large."""
-    exact, lift = _result(kind, operation), _lifting(operation, lifts, calm)
+    made, lift = _result(kind, operation), _lifting(operation, lifts, calm)
     carry = carried_nearest if way == "nearest" else carried_selected
     plain, zeros = calm or (operation == "add" and not flushes), operation in ("add", "fma") and way != "nearest"
 
     def element(known, a, b, c, random):
-        bits, lost, signs = exact(known, a, b, c)
+        bits, lost, signs = made(known, a, b, c)
         negative, whole, left = bits < 0, bits & MAGNITUDE, NEVER
         magnitude = _with(*lift(whole, lost, known))
         kept, code = signed_code(carry(magnitude, negative, known), negative, known)
@@ -272,11 +249,11 @@ def deterministic(kind, operation, way, lifts, flushes, calm):
 
 def stochastic(kind, operation, way, lifts, flushes, calm):
     """With the random bits of half-words."""
-    exact, lift = _result(kind, operation), _lifting(operation, lifts, calm)
+    made, lift = _result(kind, operation), _lifting(operation, lifts, calm)
     plain = calm or (operation == "add" and not flushes)
 
     def element(known, a, b, c, random):
-        bits, lost, _ = exact(known, a, b, c)
+        bits, lost, _ = made(known, a, b, c)
         negative, whole = bits < 0, bits & MAGNITUDE
         magnitude, lost = lift(whole, lost, known)
         random = random >> known.random_right << known.random_left

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numba.extending import intrinsic
 
-from . import dots, loops
+from . import comparisons, dots, loops
 from .carrier import decode, integer_to_odd, is_signalling
 from .dot_state import CHOICES as HOW_FIELDS
 from .dot_state import Call, Choices, on_the_way
@@ -26,17 +26,14 @@ from .spec import (
     NAN_POLICIES,
     Overflow,
     Rounding,
-    Source,
-    Target,
-    count_fields,
 )
+from .targets import Source, Target, count_fields, names_of
 
 
 @cache
 def _gathering(numbers, kind):
     """gather(rule, table): the numbers of one kind under a rule. A group has a row for each combination of its knobs, the last one fastest."""
-    layout = groups(numbers, kind)
-    names = [name for name, its_kind in numbers.__annotations__.items() if its_kind is kind]
+    layout, names = groups(numbers, kind), names_of(kind, numbers)
     result = types.UniTuple(types.int64 if kind is int else types.float64, len(names))
 
     @intrinsic
@@ -60,9 +57,9 @@ def _gathering(numbers, kind):
 
 
 STOCHASTIC, UP_OR_DOWN, NAN_RESULT = int(Rounding.STOCHASTIC), int(Rounding.UP_OR_DOWN), int(Overflow.NAN)
-ROUNDING_SHIFT, OVERFLOW_SHIFT, TININESS_SHIFT, INFINITE_SHIFT, DAZ_SHIFT, FTZ_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
-    knob.shift for knob in KNOBS.values()
-)  # fmt: skip
+ROUNDING_SHIFT, OVERFLOW_SHIFT, NAN_SHIFT, QUIET_SHIFT, WIDTH_SHIFT = (
+    KNOBS[name].shift for name in ("rounding", "overflow", "nan", "quiet_integers", "random_width")
+)
 MODES, POLICIES = KNOBS["rounding"].values, KNOBS["nan"].values
 MODE_BITS, NAN_BITS = KNOBS["rounding"].bits, KNOBS["nan"].bits
 
@@ -174,13 +171,13 @@ def is_quiet(rule):
 
 
 def _way(drawn):
-    return "drawn projected" if drawn else "selected"
+    return "drawn unusual" if drawn else "selected unusual"
 
 
 @cache
 def element_entry(operation, drawn):
     """As `_entry` has it: one element."""
-    rounded = loops.rounded(operation, _way(drawn), True, True, drawn)
+    rounded = loops.rounded(operation, _way(drawn))
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -196,11 +193,11 @@ ALL_INTEGERS, ALL_FLOATS = (sum(counts) for counts in zip(count_fields(Source), 
 @cache
 def compare_entry(relation, signalling):
     """As `_entry` has it: 1 where the relation holds."""
-    compare = loops.compared(relation)
+    compare = comparisons.compared(relation)
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
-        return compare(a, b, signalling | (target.any_nan_signals != 0), source, target)
+        return compare(a, b, b, signalling | (target.any_nan_signals != 0), random, 0, source, target)
 
     return _entry(apply, 2, any_nan=True)
 
@@ -208,11 +205,11 @@ def compare_entry(relation, signalling):
 @cache
 def extremum_entry(largest, number):
     """As `_entry` has it: the greater or lesser code."""
-    choose = loops.extreme(largest, number)
+    choose = comparisons.extreme(largest, number)
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
-        return choose(a, b, False, source, target)
+        return choose(a, b, b, False, random, 0, source, target)
 
     return _entry(apply, 2, any_nan=True)
 
@@ -238,7 +235,7 @@ words_at, values_at = _table_at(types.int64), _table_at(types.float64)
 @cache
 def integer_entry(width, signed, drawn):
     """As `_entry` has it: an integer; one of 64 bits is stored at the address b."""
-    integer = loops.integer(drawn)
+    integer = comparisons.integer(drawn)
     least, most = (-(1 << width - 1), (1 << width - 1) - 1) if signed else (0, (1 << width) - 1)
     lowest, bound, indefinite = float(least), float(most + 1), least or most
     long = width == 64
@@ -246,12 +243,13 @@ def integer_entry(width, signed, drawn):
     least, most, indefinite = (np.int64(x - (1 << 64) if x >> 63 == 1 else x) for x in (least, most, indefinite))
 
     @kernel
-    def apply(a, b, c, rule, random, limits, source, target):
+    def apply(a, b, c, rule, random, _, source, target):
         policy = INTEGER_NAN[(rule >> NAN_SHIFT) & NAN_BITS]
         replaced = policy == INTEGER_INDEFINITE
         low, high = indefinite if replaced else least, indefinite if replaced else most
         nan = 0 if policy == INTEGER_ZERO else widest if policy == INTEGER_SHORT_ZERO else high
-        result, raised = integer(a, random, source, target, lowest, bound, nan, low, high, not is_quiet(rule))
+        limits = lowest, bound, nan, low, high, not is_quiet(rule)
+        result, raised = integer(a, a, a, limits, random, 0, source, target)
         if long:
             words_at(b)[0] = np.int64(result)
         return result, raised
@@ -262,7 +260,7 @@ def integer_entry(width, signed, drawn):
 @cache
 def from_integer_entry(signed, drawn):
     """As `_entry` has it: the code of an integer a of 64 bits."""
-    rounded = loops.rounded("convert_more", _way(drawn), True, False, drawn)
+    rounded = loops.rounded("convert_more", _way(drawn))
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -280,7 +278,7 @@ def tabled_entry(operands):
     The table has a value for each code, and after these for +0 and -0, which stand for subnormals that count as zero; of two
     operands a row for each a.
     """
-    rounded, binary = loops.rounded("given", "selected", True, True, False), operands == 2
+    rounded, binary = loops.rounded("given", _way(False)), operands == 2
 
     @kernel
     def apply(a, b, c, rule, random, limits, source, target):
@@ -337,16 +335,9 @@ def random_entry(key, stream, position, width):
 # -- dot products ------------------------------------------------------------------------------------------------------
 
 
-FILLED, KIND, CARRIES, BLOCK, INDEX, COUNT, STORES, CLOSES = range(len(Length._fields))
 PLAN, LENGTH, STAGE = len(Plan._fields), len(Length._fields), len(StageRow._fields)
-(
-    CHOICES, ARITHMETIC, SITES, BINS, LONGEST, SIZE_A, SIZE_B, LIMITS_A, LIMITS_B, LIMITS_C, DAZ, LENGTHS, STAGES, MAGICS, STORED,
-) = range(PLAN)  # fmt: skip
-HOW_KIND, HOW_BLOCK, HOW_LEVELS, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS, HOW_ENTERED, HOW_UNSIGNED, HOW_GROUP = (
-    dots.Choices._fields.index(name)
-    for name in (
-        *("kind", "block", "levels", "has_addend", "first", "payloads", "entered", "unsigned_products", "group"),
-    )
+HOW_KIND, HOW_BLOCK, HOW_ADDEND, HOW_FIRST, HOW_PAYLOADS = (
+    Choices._fields.index(name) for name in ("kind", "block", "has_addend", "first", "payloads")
 )
 DAZ_BIT = KNOBS["daz"].mask
 
@@ -378,13 +369,19 @@ def code_at(data, i, size):
 @row
 def stage_rule(rule, stage):
     """A caller's rule as it holds at a stage."""
-    return (rule & stage[1]) | stage[2]
+    return (rule & stage.keep) | stage.fixed
+
+
+@row
+def stage_at(stages, site):
+    """A stage."""
+    return StageRow(*fixed_tuple(stages[site], STAGE))
 
 
 @row
 def stage_source(rule, stage, integers, floats):
     """What codes of a stage mean."""
-    return source_under(rule, _moved(integers, stage[4]), _moved(floats, stage[5]))
+    return source_under(rule, _moved(integers, stage.source_integers), _moved(floats, stage.source_floats))
 
 
 @row
@@ -417,72 +414,71 @@ def lead(value, tiny, of_zero):
 
 def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, floats, data):
     """One dot product of k products, numbered `position` among outputs; its plan is `start` integers into the table."""
-    plan = numba.carray(_moved(integers, start), (PLAN,))
-    if refused(rule, np.int64(1)) or k < 1 or k > plan[LONGEST] or position < 0 or position >= 1 << 32:
+    plan = Plan(*fixed_tuple(numba.carray(_moved(integers, start), (PLAN,)), PLAN))
+    if refused(rule, np.int64(1)) or k < 1 or k > plan.longest or position < 0 or position >= 1 << 32:
         return np.int64(REFUSAL)
-    length = numba.carray(_moved(integers, plan[LENGTHS] + k * LENGTH), (LENGTH,))
-    choices = numba.carray(_moved(integers, plan[CHOICES]), (HOW_FIELDS,)).copy()
-    filled, sites, levels = length[FILLED], plan[SITES], choices[HOW_LEVELS]
-    if filled < 0 or (has_c != 0 and no_code(c, plan[LIMITS_C])):
+    length = Length(*fixed_tuple(numba.carray(_moved(integers, plan.lengths + k * LENGTH), (LENGTH,)), LENGTH))
+    choices = numba.carray(_moved(integers, plan.choices), (HOW_FIELDS,)).copy()
+    filled, sites, planned = length.filled, plan.sites, Choices(*fixed_tuple(choices, HOW_FIELDS))
+    if filled < 0 or (has_c != 0 and no_code(c, plan.limits_c)):
         return np.int64(REFUSAL)
-    stages = numba.carray(_moved(integers, plan[STAGES]), (sites + 2, STAGE))
+    stages = numba.carray(_moved(integers, plan.stages), (sites + 1, STAGE))
     ints, reals = np.empty((sites + 2, ALL_INTEGERS), np.int64), np.empty((sites + 2, ALL_FLOATS))
     draws = np.zeros(sites, np.int64)
     for site in range(sites + 2):
-        stage = stages[site]
+        stage = stage_at(stages, min(site, sites))
         own = stage_rule(rule, stage)
-        if refused(own, stage[3]):
+        if refused(own, stage.has_nan):
             return np.int64(REFUSAL)
-        its_ints = source_ints(own, _moved(integers, stage[4])) + target_ints(own, _moved(integers, stage[6]))
-        its_reals = source_reals(own, _moved(floats, stage[5])) + target_reals(own, _moved(floats, stage[7]))
+        from_i, from_f = _moved(integers, stage.source_integers), _moved(floats, stage.source_floats)
+        to_i, to_f = _moved(integers, stage.target_integers), _moved(floats, stage.target_floats)
+        its_ints = source_ints(own, from_i) + target_ints(own, to_i)
+        its_reals = source_reals(own, from_f) + target_reals(own, to_f)
         for i in range(ALL_INTEGERS):
             ints[site, i] = its_ints[i]
         for i in range(ALL_FLOATS):
             reals[site, i] = its_reals[i]
-        if site < sites and stage[0] != 0 and takes_bits(own):
+        if site < sites and stage.present != 0 and takes_bits(own):
             draws[site] = random_width(own)
-    arithmetic = stage_rule(rule, stages[plan[ARITHMETIC]])
-    reading = (arithmetic & DAZ_BIT) if plan[DAZ] < 0 else plan[DAZ] * DAZ_BIT
-    carries = length[CARRIES] != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & NAN_BITS] != 0
-    index = numba.carray(_moved(integers, max(length[INDEX], 0)), (filled if length[INDEX] >= 0 else 0,))
+    arithmetic = stage_rule(rule, stage_at(stages, plan.arithmetic))
+    reading = (arithmetic & DAZ_BIT) if plan.daz < 0 else plan.daz * DAZ_BIT
+    carries = length.carries != 0 and NAN_CARRIED[(arithmetic >> NAN_SHIFT) & NAN_BITS] != 0
+    index = numba.carray(_moved(integers, max(length.order, 0)), (filled if length.order >= 0 else 0,))
     x, y = np.zeros((1, filled)), np.zeros((1, filled))
     codes_x, codes_y = np.zeros((1, filled), np.uint32), np.zeros((1, filled), np.uint32)
-    source_a = stage_source(reading, stages[sites], integers, floats)
-    source_b = stage_source(reading, stages[sites + 1], integers, floats)
-    found = load_operands(a, plan[SIZE_A], plan[LIMITS_A], source_a, x[0], codes_x[0], index, k, filled, 0)
-    found = load_operands(b, plan[SIZE_B], plan[LIMITS_B], source_b, y[0], codes_y[0], index, k, filled, found)
+    source = stage_source(reading, stage_at(stages, sites), integers, floats)
+    found = load_operands(a, plan.size, plan.limits, source, x[0], codes_x[0], index, k, filled, 0)
+    found = load_operands(b, plan.size, plan.limits, source, y[0], codes_y[0], index, k, filled, found)
     if found & 2:
         return np.int64(REFUSAL)
     value, entry = np.zeros((1, 1)), np.zeros((1, 1), np.uint32)
     if has_c != 0:
-        entered = stages[choices[HOW_ENTERED]]
+        entered = stage_at(stages, planned.entered)
         rule_c = stage_rule(rule, entered)
         source_c = stage_source(rule_c, entered, integers, floats)
         value[0, 0], entry[0, 0] = decode(c, source_c), c
         if (
-            choices[HOW_UNSIGNED] != 0
+            planned.unsigned_products != 0
             and (rule_c & DAZ_BIT) != 0
             and value[0, 0] == 0.0
             and decode(c, stage_source(rule_c ^ DAZ_BIT, entered, integers, floats)) != 0.0
         ):
             value[0, 0] = 0.0
         found |= 1 if is_signalling(c, source_c) else 0
-    choices[HOW_KIND], choices[HOW_BLOCK], choices[HOW_ADDEND] = length[KIND], length[BLOCK], has_c
+    choices[HOW_KIND], choices[HOW_BLOCK], choices[HOW_ADDEND] = length.kind, length.block, has_c
     choices[HOW_FIRST], choices[HOW_PAYLOADS] = position, 1 if carries else 0
     codes, flags = np.zeros((1, 1), np.uint32), np.zeros((1, 1), np.uint8)
     flags[0, 0] = 16 if found & 1 else 0
     counts, extremes = np.zeros((0, 0, 0), np.int64), np.zeros((0, 0, 0))
-    stores, closes = (
-        numba.carray(_moved(data, length[STORES]), (length[COUNT],)),
-        numba.carray(_moved(data, length[CLOSES]), (length[COUNT],)),
-    )
-    stored = numba.carray(_moved(data, plan[STORED]), (levels,))
-    magics = numba.carray(_moved(floats, plan[MAGICS]), (plan[BINS],))
-    tiny = numba.carray(_moved(floats, plan[MAGICS] + plan[BINS]), (3,))
-    of_zero, scale = floats_at(floats, plan[MAGICS] + plan[BINS] + 3)
+    stores = numba.carray(_moved(data, length.stores), (length.blocks,))
+    closes = numba.carray(_moved(data, length.closes), (length.blocks,))
+    stored = numba.carray(_moved(data, plan.stored), (planned.levels,))
+    magics = numba.carray(_moved(floats, plan.magics), (plan.bins,))
+    tiny = numba.carray(_moved(floats, plan.magics + plan.bins), (3,))
+    of_zero, scale = floats_at(floats, plan.magics + plan.bins + 3)
     leads_x, leads_y, scales = np.ones((1, filled)), np.ones((1, filled)), np.zeros((0, 0))
     for i in range(filled):
-        if choices[HOW_GROUP] == 1:
+        if planned.group == 1:
             leads_x[0, i], leads_y[0, i] = lead(x[0, i], tiny[0], of_zero), lead(y[0, i], tiny[1], of_zero)
         x[0, i] *= scale
         leads_x[0, i] *= scale
@@ -501,3 +497,45 @@ def dot_entry(k, a, b, c, has_c, rule, key, stream, position, start, integers, f
 
 contraction = row(dots.contraction().whole.py_func)
 NAN_CARRIED = np.array([policy.propagate for policy in NAN_POLICIES.values()])
+
+
+# -- entries by their names ---------------------------------------------------------------------------------------------
+
+
+TABLES = (types.CPointer(types.int64), types.CPointer(types.float64))
+ELEMENT_SIGNATURE = types.int64(*(types.int64,) * 6, *TABLES, *TABLES)
+RANDOM_SIGNATURE = types.int64(*(types.int64,) * 4)
+CODES = types.CPointer(types.uint8)
+DOT_SIGNATURE = types.int64(types.int64, CODES, CODES, *(types.int64,) * 7, *TABLES, CODES)
+
+INTEGERS = {
+    f"to_{'' if signed else 'u'}int{bits}": (bits, signed) for signed in (True, False) for bits in (8, 16, 32, 64)
+}
+"""Kernels that make integers: bits, whether they have a sign."""
+LONG = "to_int64", "to_uint64"
+"""Those whose integers do not fit beside flags."""
+FROM = {"from_int64": True, "from_uint64": False}
+"""Kernels that take integers: whether these have a sign."""
+
+
+def entry_of(kernel_name):
+    """(function, signature) of a kernel by its name: its kind and what it is made for, with spaces between."""
+    kind, *made_for = kernel_name.split()
+    others = {"xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE), "random": (random_entry, RANDOM_SIGNATURE)}
+    others["dot"] = dot_entry, DOT_SIGNATURE
+    if kind in others:
+        return others[kind]
+    name, drawn = (made_for or [""])[0], kind == "drawn"
+    if kind == "compare":
+        made = compare_entry(name, made_for[1] == "signalling")
+    elif kind == "extremum":
+        made = extremum_entry(name == "maximum", made_for[1:] == ["number"])
+    elif kind == "table":
+        made = tabled_entry(int(name))
+    elif kind == "decode":
+        made = decode_entry
+    elif name in INTEGERS:
+        made = integer_entry(*INTEGERS[name], drawn)
+    else:
+        made = from_integer_entry(FROM[name], drawn) if name in FROM else element_entry(name, drawn)
+    return made, ELEMENT_SIGNATURE

@@ -15,28 +15,11 @@ import llvmlite
 import llvmlite.binding as llvm
 import numba
 from llvmlite import ir
-from numba import types
 from numba.core import cgutils
 from numba.core.registry import cpu_target
 
 from . import compile_cache
-from .entries import (
-    MODE_BITS,
-    REFUSAL,
-    STOCHASTIC,
-    UP_OR_DOWN,
-    WIDTH_SHIFT,
-    compare_entry,
-    decode_entry,
-    dot_entry,
-    element_entry,
-    extremum_entry,
-    from_integer_entry,
-    integer_entry,
-    random_entry,
-    tabled_entry,
-    xoroshiro_entry,
-)
+from .entries import LONG, MODE_BITS, REFUSAL, STOCHASTIC, UP_OR_DOWN, WIDTH_SHIFT, entry_of
 from .jit import SOURCE_DIGEST
 
 CODE, PART, BYTE, REAL, WORD = ir.IntType(64), ir.IntType(32), ir.IntType(8), ir.DoubleType(), ir.IntType(16)
@@ -47,47 +30,6 @@ C_TYPES = {"uint8_t": BYTE, "uint16_t": WORD, "uint32_t": PART, "uint64_t": CODE
 C_TYPES |= {"int8_t": BYTE, "int16_t": WORD, "int32_t": PART}
 HEADER = 64
 """Bytes before an array of a kernel: Numba's count of references, the place of the data, and what lay here before."""
-
-ELEMENT_ARENA = 2048
-"""Bytes for arrays of an elementwise kernel."""
-
-TABLES = (types.CPointer(types.int64), types.CPointer(types.float64))
-ELEMENT_SIGNATURE = types.int64(*(types.int64,) * 6, *TABLES, *TABLES)
-RANDOM_SIGNATURE = types.int64(*(types.int64,) * 4)
-CODES = types.CPointer(types.uint8)
-DOT_SIGNATURE = types.int64(types.int64, CODES, CODES, *(types.int64,) * 7, *TABLES, CODES)
-
-INTEGERS = {
-    f"to_{'' if signed else 'u'}int{bits}": (bits, signed) for signed in (True, False) for bits in (8, 16, 32, 64)
-}
-"""Kernels that make integers: bits, whether they have a sign."""
-LONG = "to_int64", "to_uint64"
-"""Those whose integers do not fit beside flags."""
-FROM = {"from_int64": True, "from_uint64": False}
-"""Kernels that take integers: whether these have a sign."""
-
-
-def entry_of(kernel_name):
-    """(function, signature) of a kernel by its name: its kind and what it is made for, with spaces between."""
-    kind, *made_for = kernel_name.split()
-    others = {"xoroshiro": (xoroshiro_entry, RANDOM_SIGNATURE), "random": (random_entry, RANDOM_SIGNATURE)}
-    others["dot"] = dot_entry, DOT_SIGNATURE
-    if kind in others:
-        return others[kind]
-    name, drawn = (made_for or [""])[0], kind == "drawn"
-    if kind == "compare":
-        made = compare_entry(name, made_for[1] == "signalling")
-    elif kind == "extremum":
-        made = extremum_entry(name == "maximum", made_for[1:] == ["number"])
-    elif kind == "table":
-        made = tabled_entry(int(name))
-    elif kind == "decode":
-        made = decode_entry
-    elif name in INTEGERS:
-        made = integer_entry(*INTEGERS[name], drawn)
-    else:
-        made = from_integer_entry(FROM[name], drawn) if name in FROM else element_entry(name, drawn)
-    return made, ELEMENT_SIGNATURE
 
 
 def function_type(signature):
@@ -204,12 +146,6 @@ class Writer:
             with nowhere:
                 builder.ret(ir.Constant(pointer, None))
         builder.unreachable()
-        made, builder = self.function("NRT_Allocate", pointer, [CODE], "external")  # for what an exception says
-        before = builder.load(upto)
-        builder.store(builder.add(before, builder.and_(builder.add(made.args[0], CODE(15)), CODE(-16))), upto)
-        builder.ret(builder.inttoptr(before, pointer))
-        made, builder = self.function("NRT_Free", VOID, [pointer], "external")
-        builder.ret_void()
         for name, step in (("NRT_incref", 1), ("NRT_decref", -1)):
             made, builder = self.function(name, VOID, [pointer], "external")
             header = builder.ptrtoint(made.args[0], CODE)
@@ -267,7 +203,7 @@ class Writer:
             made, builder = self.function(name, CODE, arguments)
             made.attributes.add("noinline")
             with builder.if_then(self.stochastic(builder, made.args[3])):
-                builder.ret(self.call(builder, f"drawn {operation}", made.args, ELEMENT_ARENA))
+                builder.ret(self.call(builder, f"drawn {operation}", made.args))
             builder.ret(self.call(builder, f"selected {operation}", made.args))
         return self.module.globals[name]
 

@@ -9,7 +9,6 @@ odd.
 """
 
 from functools import cache
-from typing import NamedTuple
 
 import numba
 import numpy as np
@@ -18,8 +17,8 @@ from numba import types
 
 from . import jit
 from .arith import sum_and_error
-from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, lowered, shift_left, shift_right
-from .spec import CARRIER32, CARRIER64, count_fields
+from .jit import bits_float, cut, float_bits, kernel, lowered, shift_left, shift_right
+from .rounding import target_of
 
 EVERYWHERE = {"aarch64": ("f16c", "fma"), "arm64": ("f16c", "fma")}
 """Architecture -> what each of its CPUs has, under the names of x86: Armv8-A's floating point has FCVT and FMADD (Arm ARM, C7.2)."""
@@ -83,30 +82,11 @@ def _half_value(context, code):
 
 INFINITE = np.float32(np.inf)
 ZERO = np.float32(0)
-NONE, INEXACT, TINY_INEXACT, OVERFLOWED, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 16))
+NONE, INEXACT, TINY_INEXACT, OVERFLOWED, DIVIDED_BY_ZERO, INVALID = (np.int32(x) for x in (0, 1, 3, 5, 8, 16))
 MAGNITUDE, INFINITE_BITS, QUIET_BITS = np.int32(0x7FFFFFFF), np.int32(0x7F800000), np.int32(0x7FC00000)
 SMALLEST_BITS = np.int32(0x00800000)
-
-
-# -- errors of float32's operations -----------------------------------------------------------------------------------
-
-
 LOW_BITS = np.int32(-4096)
 """Cuts a float32 to its 12 high bits: those times a number of 12, and the others, are exact products."""
-
-
-@kernel
-def high_bits(x):
-    """A float32 without its 12 low bits."""
-    return bits_float(cut(float_bits(x) & LOW_BITS, NONE), ZERO)
-
-
-@kernel
-def quotient_and_rest(x, y):
-    """(x / y rounded, what x is more than that times y): of y of at most 12 bits, exact."""
-    q = x / y
-    high = high_bits(q)
-    return q, (x - high * y) - (q - high) * y
 
 
 # -- half through F16C -----------------------------------------------------------------------------------------------
@@ -125,7 +105,7 @@ def float_signals(magnitude):
 
 
 @kernel
-def half_result(s, exact, unordered, signals, limits):
+def half_result(s, exact, unordered, signals, target):
     """(code, flags) of s: the result rounded to float32 (or, where `exact`, the result).
 
     Bits, not values, are compared: a host may flush subnormals.
@@ -135,231 +115,169 @@ def half_result(s, exact, unordered, signals, limits):
     inexact = (float_bits(back) != float_bits(s)) | (not exact)
     over = inexact & (abs(back) == INFINITE)
     flags = INEXACT if inexact else NONE
-    flags = TINY_INEXACT if inexact & (abs(s) < limits.tiny) else flags
+    flags = TINY_INEXACT if inexact & (abs(s) < target.tiny_positive) else flags
     flags = OVERFLOWED if over else flags
-    code = (limits.overflow_negative if s < ZERO else limits.overflow_positive) if over else code
-    code = limits.nan if s != s else code
+    code = (target.overflow_negative if s < ZERO else target.overflow_positive) if over else code
+    code = target.nan if s != s else code
     flags = (INVALID if signals | (not unordered) else NONE) if s != s else flags
     return code, flags
 
 
 @kernel
-def half_convert(code_a, code_b, code_c, limits):
+def half_convert(code_a, code_b, code_c, target):
     """float32 to half."""
     s = bits_float(code_a, ZERO)
-    return half_result(s, True, s != s, float_signals(cut(code_a & MAGNITUDE, NONE)), limits)
+    return half_result(s, True, s != s, float_signals(cut(code_a & MAGNITUDE, NONE)), target)
 
 
 @kernel
-def half_add(code_a, code_b, code_c, limits):
-    """a + b; exact if TwoSum's error is zero."""
-    x, y = half_value(code_a), half_value(code_b)
+def half_sum(x, y, z):
+    """(x + y in float32, whether this is exact)."""
     s, error = sum_and_error(x, y)
-    return half_result(
-        s, not (abs(error) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
-    )
+    return s, not (abs(error) > ZERO)
 
 
 @kernel
-def half_sub(code_a, code_b, code_c, limits):
-    """a - b. Flipping a NaN's sign changes nothing that shows."""
-    return half_add(code_a, np.uint16(code_b ^ np.uint16(0x8000)), code_c, limits)
+def half_difference(x, y, z):
+    """The same of x - y."""
+    return half_sum(x, -y, z)
 
 
 @kernel
-def half_mul(code_a, code_b, code_c, limits):
-    """a * b: 22 bits."""
-    x, y = half_value(code_a), half_value(code_b)
-    return half_result(x * y, True, (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits)
+def half_product(x, y, z):
+    """The same of x * y: 22 bits."""
+    return x * y, True
 
 
 @kernel
-def half_div(code_a, code_b, code_c, limits):
-    """a / b; exact if the remainder is zero."""
-    x, y = half_value(code_a), half_value(code_b)
-    q, rest = quotient_and_rest(x, y)
-    code, flags = half_result(
-        q, not (abs(rest) > ZERO), (x != x) | (y != y), half_signals(code_a) | half_signals(code_b), limits
-    )
-    by_zero = (y == ZERO) & (abs(x) < INFINITE) & (x != ZERO)
-    return code, np.int32(8) if by_zero else flags
+def half_quotient(x, y, z):
+    """The same of x / y: what x is more than the quotient times y is exact, as y has 12 bits at most."""
+    q = x / y
+    high = bits_float(cut(float_bits(q) & LOW_BITS, NONE), ZERO)
+    return q, not (abs((x - high * y) - (q - high) * y) > ZERO)
 
 
 @kernel
-def half_fma(code_a, code_b, code_c, limits):
-    """a * b + c. Here rounding to float32 first would not be innocuous; rounding to odd is."""
-    x, y, z = half_value(code_a), half_value(code_b), half_value(code_c)
+def half_fused(x, y, z):
+    """The same of x * y + z, rounded to odd: rounding to the nearest float32 first would not be innocuous here."""
     product = x * y
     s, error = sum_and_error(product, z)
     bits = float_bits(s)
     moved = cut(bits + INEXACT, NONE) if cut(bits ^ float_bits(error), NONE) >= NONE else cut(bits - INEXACT, NONE)
     inexact = abs(error) > ZERO
-    s = bits_float(moved, ZERO) if inexact & (cut(bits & INEXACT, NONE) == NONE) else s
-    operand_nan = (x != x) | (y != y)
-    signals = (
-        half_signals(code_a) | half_signals(code_b) | half_signals(code_c) | ((product != product) & (not operand_nan))
-    )
-    return half_result(s, not inexact, operand_nan | (z != z), signals, limits)
+    return bits_float(moved, ZERO) if inexact & (cut(bits & INEXACT, NONE) == NONE) else s, not inexact
+
+
+HALVES = {"add": half_sum, "sub": half_difference, "mul": half_product, "div": half_quotient, "fma": half_fused}
+
+
+@cache
+def half_operation(operation):
+    """An operation of halves: codes in, (code, flags) out."""
+    step, fused = HALVES[operation], operation == "fma"
+
+    @kernel
+    def half_element(code_a, code_b, code_c, target):
+        x, y, z = half_value(code_a), half_value(code_b), half_value(code_c)
+        s, exact = step(x, y, z)
+        unordered, signals = (x != x) | (y != y), half_signals(code_a) | half_signals(code_b)
+        if fused:
+            product = x * y
+            signals = signals | half_signals(code_c) | ((product != product) & (not unordered))
+            unordered = unordered | (z != z)
+        return half_result(s, exact, unordered, signals, target)
+
+    @kernel
+    def half_division(code_a, code_b, code_c, target):
+        x, y = half_value(code_a), half_value(code_b)
+        code, flags = half_element(code_a, code_b, code_c, target)
+        return code, DIVIDED_BY_ZERO if (y == ZERO) & (abs(x) < INFINITE) & (x != ZERO) else flags
+
+    return jit.referable(half_division if operation == "div" else half_element, operation)
 
 
 # -- float32 to bfloat16, on integers --------------------------------------------------------------------------------
 
 
 @kernel
-def bfloat16_result(code_a, magnitude, rounded, limits):
-    """(code, flags) of a float32 whose magnitude's bits, rounded, are `rounded`: the high half, whatever becomes of the low one."""
-    sign = cut(shift_right(code_a, 16) & np.int32(0x8000), NONE)
-    code = cut(shift_right(rounded, 16) | sign, NONE)
-    changed = cut(magnitude & np.int32(0xFFFF), NONE) != NONE
-    flags = (TINY_INEXACT if magnitude < limits.tiny_bits else INEXACT) if changed else NONE
-    over = rounded >= INFINITE_BITS
-    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
-    return code, OVERFLOWED if over else flags
-
-
-@kernel
-def with_specials(code, flags, code_a, magnitude, limits):
+def with_specials(code, flags, code_a, magnitude, target):
     """(code, flags), unless the float32 is infinite or NaN."""
     special = magnitude >= INFINITE_BITS
-    code = (limits.infinity_negative if code_a < NONE else limits.infinity_positive) if special else code
+    code = (target.infinity_negative if code_a < NONE else target.infinity_positive) if special else code
     flags = NONE if special else flags
-    code = limits.nan if magnitude > INFINITE_BITS else code
+    code = target.nan if magnitude > INFINITE_BITS else code
     return code, INVALID if float_signals(magnitude) else flags
 
 
 @kernel
-def bfloat16_convert(code_a, code_b, code_c, limits):
+def bfloat16_convert(code_a, code_b, code_c, target):
     """float32 to bfloat16: one more where the low half is more than a half, or ties with an odd high half."""
     magnitude = cut(code_a & MAGNITUDE, NONE)
     odd = cut(shift_right(magnitude, 16) & INEXACT, NONE)
     rounded = cut(magnitude + cut(odd + np.int32(0x7FFF), NONE), NONE)
-    code, flags = bfloat16_result(code_a, magnitude, rounded, limits)
-    return with_specials(code, flags, code_a, magnitude, limits)
+    code = cut(shift_right(rounded, 16) | cut(shift_right(code_a, 16) & np.int32(0x8000), NONE), NONE)
+    changed = cut(magnitude & np.int32(0xFFFF), NONE) != NONE
+    flags = (TINY_INEXACT if magnitude < float_bits(target.tiny_positive) else INEXACT) if changed else NONE
+    over = rounded >= INFINITE_BITS
+    code = (target.overflow_negative if code_a < NONE else target.overflow_positive) if over else code
+    return with_specials(code, OVERFLOWED if over else flags, code_a, magnitude, target)
 
 
 # -- float32 to any narrow format ------------------------------------------------------------------------------------
 
 
 @kernel
-def narrow_scaled(magnitude, limits):
+def lowest_bits(target):
+    """Those of the smallest normal number."""
+    return shift_left(target.lowest_exponent, 23)
+
+
+@kernel
+def scale_exponent(target):
+    """The exponent field of a binade's start and of the power of two that takes its numbers to quanta, together."""
+    return cut(target.twice_bias + target.lowest_exponent - target.lowest_quantum, target.none)
+
+
+@kernel
+def narrow_scaled(magnitude, target):
     """(y, base): `rounding.scaled`, on the bits of a positive float32, for formats with subnormals. A float32 subnormal is as good as 2^-126."""
-    raised = max(magnitude, limits.lowest_bits)
+    raised = max(magnitude, lowest_bits(target))
     exponent = shift_right(raised, 23)
-    scale = shift_left(cut(limits.scale_exponent - exponent, NONE), 23)
-    base = shift_left(cut(exponent - limits.lowest_exponent, NONE), limits.mantissa_bits)
+    scale = shift_left(cut(scale_exponent(target) - exponent, NONE), 23)
+    base = shift_left(cut(exponent - target.lowest_exponent, NONE), target.mantissa_bits)
     value = max(magnitude, SMALLEST_BITS) if magnitude != NONE else magnitude
     return bits_float(value, ZERO) * bits_float(scale, ZERO), base
 
 
 @kernel
-def narrow_finite(code_a, y, n, base, tiny, limits):
+def narrow_finite(code_a, y, n, base, tiny, target):
     """(code, flags) of a finite operand once n is chosen."""
     count = cut(float_bits(n + np.float32(2.0**23)) - np.int32(0x4B000000), NONE)
     magnitude = cut(base + count, NONE)
-    over = magnitude > limits.largest
+    over = magnitude > target.largest
     flags = (TINY_INEXACT if tiny else INEXACT) if n != y else NONE
     flags = OVERFLOWED if over else flags
-    code = cut(magnitude | limits.sign, NONE) if code_a < NONE else magnitude
-    code = (limits.overflow_negative if code_a < NONE else limits.overflow_positive) if over else code
+    code = cut(magnitude | target.sign, NONE) if code_a < NONE else magnitude
+    code = (target.overflow_negative if code_a < NONE else target.overflow_positive) if over else code
     return code, flags
 
 
 @kernel
-def narrow_convert(code_a, code_b, code_c, limits):
+def narrow_convert(code_a, code_b, code_c, target):
     """float32 to a narrow format with subnormals and signed zero."""
     magnitude = cut(code_a & MAGNITUDE, NONE)
-    y, base = narrow_scaled(magnitude, limits)
-    code, flags = narrow_finite(code_a, y, np.rint(y), base, magnitude < limits.tiny_bits, limits)
-    return with_specials(code, flags, code_a, magnitude, limits)
+    y, base = narrow_scaled(magnitude, target)
+    code, flags = narrow_finite(code_a, y, np.rint(y), base, magnitude < float_bits(target.tiny_positive), target)
+    return with_specials(code, flags, code_a, magnitude, target)
 
 
 OPERATIONS = {
     ("half", "convert"): half_convert,
-    ("half", "add"): half_add,
-    ("half", "sub"): half_sub,
-    ("half", "mul"): half_mul,
-    ("half", "div"): half_div,
-    ("half", "fma"): half_fma,
     ("bfloat16", "convert"): bfloat16_convert,
     ("narrow", "convert"): narrow_convert,
-}
+} | {("half", operation): half_operation(operation) for operation in HALVES}
 
 
-class Limits(NamedTuple):
-    """What these loops know of a target."""
-
-    tiny_bits: int
-    overflow_positive: int
-    overflow_negative: int
-    infinity_positive: int
-    infinity_negative: int
-    nan: int
-    sign: int
-    largest: int
-    mantissa_bits: int
-    lowest_exponent: int
-    lowest_bits: int
-    scale_exponent: int
-    tiny: float
-
-
-LIMIT_INTEGERS, LIMIT_FLOATS = count_fields(Limits)
-
-
-@kernel
-def limits_of(integers, floats):
-    """The Limits in two arrays."""
-    return Limits(*(fixed_tuple(integers, LIMIT_INTEGERS) + fixed_tuple(floats, LIMIT_FLOATS)))
-
-
-def limits(target):
-    """From a `spec.Target` of the wide carrier."""
-    lowest_exponent = target.lowest_exponent - CARRIER64.bias + CARRIER32.bias
-    return Limits(
-        tiny_bits=int(np.float32(target.tiny_positive).view(np.int32)),
-        overflow_positive=target.overflow_positive,
-        overflow_negative=target.overflow_negative,
-        infinity_positive=target.infinity_positive,
-        infinity_negative=target.infinity_negative,
-        nan=target.nan,
-        sign=target.sign,
-        largest=target.largest,
-        mantissa_bits=target.mantissa_bits,
-        lowest_exponent=lowest_exponent,
-        lowest_bits=lowest_exponent << CARRIER32.fraction_bits,
-        scale_exponent=2 * CARRIER32.bias + target.mantissa_bits,
-        tiny=target.tiny_positive,
-    )
-
-
-@kernel
-def half_product(x, y):
-    """(x * y, whether this is exact in float32)."""
-    return x * y, True
-
-
-@kernel
-def half_sum(x, y):
-    """(x + y, whether this is exact in float32)."""
-    s, error = sum_and_error(x, y)
-    return s, not (abs(error) > ZERO)
-
-
-@kernel
-def half_difference(x, y):
-    """(x - y, whether this is exact in float32)."""
-    return half_sum(x, -y)
-
-
-@kernel
-def half_quotient(x, y):
-    """(x / y, whether this is exact), for y that is not zero; `half_div`."""
-    q, rest = quotient_and_rest(x, y)
-    return q, not (abs(rest) > ZERO)
-
-
-FOLDS = {"mul": half_product, "add": half_sum, "sub": half_difference, "div": half_quotient}
-"""Operations of halves whose folds have a way of their own."""
 ABREAST = 8
 """Folds side by side from which on a step of all of them is quicker than one fold after the other."""
 
@@ -370,17 +288,17 @@ def half_folding(operation):
 
     One fold's number stays a float32, which the CPU rounds to half and back. What is not finite, or divided by zero, goes by codes.
     """
-    element, step = OPERATIONS["half", operation], FOLDS[operation]
+    element, step = half_operation(operation), HALVES[operation]
     divides = operation == "div"
 
     def half_folding_loop(start, stop, values, codes, flags, integers, floats):
-        limits = limits_of(integers, floats)
+        target = target_of(integers, floats)
         keeps = 1 if codes.shape[0] > 1 else 0
         if stop - start >= ABREAST:
             for k in range(1, values.shape[0]):
                 before, row, after = codes[(k - 1) * keeps], values[k], codes[k * keeps]
                 for i in range(start, stop):
-                    code, raised = element(before[i], row[i], row[i], limits)
+                    code, raised = element(before[i], row[i], row[i], target)
                     after[i] = code
                     flags[i] |= np.uint8(raised)
             return 0
@@ -389,16 +307,16 @@ def half_folding(operation):
             x, seen = half_value(code), NONE
             for k in range(1, values.shape[0]):
                 y = half_value(values[k, i])
-                s, exact = step(x, y)
+                s, exact = step(x, y, y)
                 rounded = half_code(s)
                 back = half_value(rounded)
                 if abs(back) < INFINITE and not (divides and y == ZERO):
                     inexact = (float_bits(back) != float_bits(s)) | (not exact)
                     seen = cut(seen | (INEXACT if inexact else NONE), NONE)
-                    seen = cut(seen | (TINY_INEXACT if inexact & (abs(s) < limits.tiny) else NONE), NONE)
+                    seen = cut(seen | (TINY_INEXACT if inexact & (abs(s) < target.tiny_positive) else NONE), NONE)
                     code, x = rounded, back
                 else:
-                    other, raised = element(code, values[k, i], values[k, i], limits)
+                    other, raised = element(code, values[k, i], values[k, i], target)
                     code, seen = np.uint16(other), cut(seen | raised, NONE)
                     x = half_value(code)
                 if keeps:

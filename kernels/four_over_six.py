@@ -10,9 +10,20 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .fast import INFINITE_BITS, MAGNITUDE, NONE, ZERO, limits_of, narrow_convert, narrow_finite, narrow_scaled
-from .jit import all_of, bits_float, cut, float_bits, kernel, shift_left, shift_right
+from .fast import (
+    INFINITE_BITS,
+    MAGNITUDE,
+    NONE,
+    ZERO,
+    lowest_bits,
+    narrow_convert,
+    narrow_finite,
+    narrow_scaled,
+    scale_exponent,
+)
+from .jit import all_of, bits_float, cut, float_bits, kernel, scratch, shift_left, shift_right
 from .quantization import LARGE, LARGEST_MULTIPLIER, TINY_BITS, UNIT, largest_in_block, place_of
+from .rounding import target_of
 
 WAYS, SMALLEST = 2, np.int32(1)
 STRETCHES = np.float32(1.0), np.float32(1.5)
@@ -20,17 +31,18 @@ STRETCHES = np.float32(1.0), np.float32(1.5)
 CODE_BITS, CODE = np.int32(8), np.int32(0xFF)
 """Where flags begin beside a code."""
 LINES = 64
+TOGETHER = 8
 """Rows of blocks that go together, each with a sum of its own."""
 
 
 @kernel
-def element_read(bits, scaled, limits):
+def element_read(bits, scaled, target):
     """(code, flags, magnitude that the code stands for unless that is too large) of a number, as `quantization.element`."""
-    y, base = narrow_scaled(scaled, limits)
+    y, base = narrow_scaled(scaled, target)
     n = np.rint(y)
-    code, flags = narrow_finite(bits, y, n, base, scaled < limits.tiny_bits, limits)
-    exponent = shift_right(max(scaled, limits.lowest_bits), 23)
-    quantum = shift_left(cut(UNIT - limits.scale_exponent + exponent, NONE), 23)
+    code, flags = narrow_finite(bits, y, n, base, scaled < float_bits(target.tiny_positive), target)
+    exponent = shift_right(max(scaled, lowest_bits(target)), 23)
+    quantum = shift_left(cut(UNIT - scale_exponent(target) + exponent, NONE), 23)
     return code, flags, n * bits_float(quantum, ZERO)
 
 
@@ -60,14 +72,14 @@ def four_over_six(length, squares, each):
         integers,
         floats,
     ):
-        limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
+        target, of_scales = target_of(integers, floats), target_of(scale_integers, scale_floats)
         most, encode, high, amax, divisor = reals[0], reals[1], reals[2], reals[3], reals[4]
         subnormal = reals[5] * reals[6]
         flushes = (float_bits(subnormal) == NONE) | (subnormal + subnormal == ZERO)
         height, pitch = places[3], places[4]
         together = LINES // height
         made, lost = np.zeros(WAYS * LINES * length, np.int32), np.zeros(LINES * length, np.float32)
-        sums, seen = np.empty(LINES, np.float32), np.zeros(length, np.int32)
+        sums, seen = scratch(LINES, np.float32), np.zeros(length, np.int32)
         errors, chosen = np.empty((WAYS, LINES), np.float32), np.empty((WAYS, LINES), np.int32)
         largest, ordinary = np.empty(LINES, np.int32), np.empty(LINES, np.uint8)
         for begun in range(places[0], places[1], together):
@@ -78,7 +90,7 @@ def four_over_six(length, squares, each):
                 stretch, codes_of_way = STRETCHES[way], chosen[way]
                 for i in range(count):
                     bits = float_bits(min(bits_float(largest[i], ZERO) / most * encode * stretch, high))
-                    code, _ = narrow_convert(bits, bits, bits, scale_limits)
+                    code, _ = narrow_convert(bits, bits, bits, of_scales)
                     codes_of_way[i] = zero_code if largest[i] == NONE else code
             for i in range(count):
                 size = largest[i]
@@ -105,24 +117,16 @@ def four_over_six(length, squares, each):
                             bits = these[k]
                             magnitude = cut(bits & MAGNITUDE, NONE)
                             scaled = max(float_bits(bits_float(magnitude, ZERO) * multiplier), SMALLEST)
-                            code, here, read = element_read(bits, scaled if magnitude != NONE else NONE, limits)
+                            code, here, read = element_read(bits, scaled if magnitude != NONE else NONE, target)
                             found[k] = cut(shift_left(here, CODE_BITS) | code, NONE)
                             error = abs(min(read, most) * value * amax / divisor - bits_float(magnitude, ZERO))
                             apart[k] = error * error if squares else error
-                for line in range(0, LINES, 8):
-                    at = line * length
-                    s0, s1, s2, s3, s4, s5, s6, s7 = ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO, ZERO
+                for line in range(0, LINES, TOGETHER):
+                    for n in range(TOGETHER):
+                        sums[line + n] = ZERO
                     for k in range(length):
-                        s0 += lost[at + k]
-                        s1 += lost[at + length + k]
-                        s2 += lost[at + 2 * length + k]
-                        s3 += lost[at + 3 * length + k]
-                        s4 += lost[at + 4 * length + k]
-                        s5 += lost[at + 5 * length + k]
-                        s6 += lost[at + 6 * length + k]
-                        s7 += lost[at + 7 * length + k]
-                    sums[line], sums[line + 1], sums[line + 2], sums[line + 3] = s0, s1, s2, s3
-                    sums[line + 4], sums[line + 5], sums[line + 6], sums[line + 7] = s4, s5, s6, s7
+                        for n in range(TOGETHER):
+                            sums[line + n] += lost[(line + n) * length + k]
                 for i in range(count):
                     rows, line = height, i * height
                     while rows > 1:

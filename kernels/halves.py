@@ -1,19 +1,19 @@
 """Elements of `blocks`: halves, rounded by the CPU's own conversions (x86: F16C; Armv8-A: FCVT)."""
 
+from functools import partial
+
 from .elements import (
     INFINITE,
     MAGNITUDE,
+    NEAR,
     NEVER,
     TINY_INEXACT,
     converted_double,
-    exact_fused,
+    exact,
     half_number,
     of_sign,
     one_where,
-    quotient_and_rest,
-    root_and_rest,
 )
-from .steps import sum_and_error
 from .sums.language import WORD
 
 
@@ -22,53 +22,19 @@ def odd(bits, lost, signs):
     return (bits | one_where(lost, bits)).floats()
 
 
-def _converted(known, a, b, c):
-    """(float32 nearest the exact result, numbers that are not zero where they differ)."""
-    return a.floats(), NEVER
-
-
-def _narrowed(known, a, b, c):
-    """The same of float64."""
-    return odd(*converted_double(known, a)), NEVER
-
-
-def _sum(x, y, z):
-    """The same of x + y. float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous, as for all but fma."""
-    return sum_and_error(x, y)
-
-
-def _difference(x, y, z):
-    """The same of x - y."""
-    return sum_and_error(x, -y)
-
-
-def _product(x, y, z):
-    """The same of x * y."""
-    return x * y, NEVER
-
-
-def _quotient(x, y, z):
-    """The same of x / y."""
-    return quotient_and_rest(x, y)
-
-
-def _root(x, y, z):
-    """The same of a square root."""
-    return root_and_rest(x)
-
-
-def _fused(x, y, z):
-    """float32 whose last bit says whether x * y + z is between it and another."""
-    return odd(*exact_fused(x, y, z)), NEVER
-
-
-NEAR = {"add": _sum, "sub": _difference, "mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
-
-
 def _near(operation, from_double):
+    """near(known, a, b, c): (float32 nearest the exact result, numbers that are not zero where they differ).
+
+    float32 has 24 >= 2*11 + 2 bits, so rounding there first is innocuous. Of fma and float64 it is an odd number that rounds as the result does.
+    """
     if operation == "convert":
-        return _narrowed if from_double else _converted
-    return lambda known, *codes: NEAR[operation](*(half_number(x, known) for x in codes))
+        return lambda known, a, b, c: (odd(*converted_double(known, a)) if from_double else a.floats(), NEVER)
+
+    def near(known, *codes):
+        s, error, *side = NEAR[operation](*(half_number(x, known) for x in codes))
+        return (odd(*exact(s, error, *side)), NEVER) if operation == "fma" else (s, error)
+
+    return near
 
 
 def through_half(s):
@@ -103,24 +69,8 @@ def rounded(s, error, known):
     return bounded(code, s, apart(back, s, error), tiny, over, known)
 
 
-def stepped(s, error, known):
-    """The same of exact results under another deterministic mode: the nearest half, or the one before or after it."""
-    bits = s.bits()
-    negative, magnitude = bits < 0, bits & MAGNITUDE
-    tie = of_sign(known, "ties", negative)
-    beside = (magnitude + tie.at_most_signed(0)).at_least_signed(0) | tie & 1
-    near, back = through_half(beside.floats())
-    kept = near + (back < magnitude).choose(of_sign(known, "away", negative), 0)
-    kept = kept - (back > magnitude).choose(of_sign(known, "toward", negative), 0)
-    inexact = back.apart_from(magnitude)
-    kept = kept | inexact.choose(known.to_odd, 0)
-    tiny = magnitude < of_sign(known, "tiny", negative)
-    over = (kept > known.largest) | (magnitude >= known.above_largest)
-    return bounded(negative.choose(kept | known.sign, kept), s, inexact, tiny, over, known)
-
-
 def cut(s, error, known, to_odd=False):
-    """The same toward zero, or `to_odd`: modes that treat both signs alike, and take nothing to infinity by themselves.
+    """The same of exact results toward zero, or `to_odd`: modes that treat both signs alike, and take nothing to infinity by themselves.
 
     Bits and codes of one sign are compared and counted as they are.
     """
@@ -132,18 +82,13 @@ def cut(s, error, known, to_odd=False):
     return bounded(kept, s, inexact, magnitude < known.tiny_positive, magnitude >= known.above_largest, known)
 
 
-def cut_to_odd(s, error, known):
-    """The same to odd."""
-    return cut(s, error, known, True)
-
-
-MODES = {"nearest": rounded, "toward_zero": cut, "to_odd": cut_to_odd, "selected": stepped}
-"""Way -> function of float32 near the result; `selected` serves all but nearest even, and like others exact ones."""
+MODES = {"nearest": rounded, "toward_zero": cut, "to_odd": partial(cut, to_odd=True)}
+"""Way -> function of float32 near the result, or of products alone."""
 
 
 def cpu(operation, way, calm, from_double):
     """Halves that the CPU rounds; of conversions `from_double` they come from float64, not float32."""
-    near, plain = _near(operation, from_double), calm or operation in ("add", "sub")
+    near, plain = _near(operation, from_double), calm or operation == "add"
     made = rounded_sum if way == "nearest" and plain else MODES[way]
 
     def element(known, a, b, c, random):

@@ -17,9 +17,9 @@ from .linking import interruptible
 from .prng import bits_at, unit_fraction
 
 
-def rounded(operation, way, unusual, payloads, source, target, extra, width):
+def rounded(operation, way, source, target, extra, width):
     """An operation that rounds; `width` random bits for each, 0 under a deterministic mode."""
-    element, draws = loops.rounded(operation, way, unusual, payloads, width > 0), width > 0
+    element, draws = loops.rounded(operation, way), width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
@@ -29,9 +29,9 @@ def rounded(operation, way, unusual, payloads, source, target, extra, width):
     return apply
 
 
-def encoded(way, unusual, payloads, source, target, width):
+def encoded(way, source, target, width):
     """The code of a number, which comes as `exact_number` gives it."""
-    element, draws = loops.rounded("convert_wide", way, unusual, payloads, width > 0), width > 0
+    element, draws = loops.rounded("convert_wide", way), width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
@@ -43,25 +43,14 @@ def encoded(way, unusual, payloads, source, target, width):
     return apply
 
 
-def of_two(element, signals, source, target):
-    """An element of `loops` that looks at two codes: a comparison, for which any NaN signals if `signals`, or a choice."""
-
-    @jit.kernel
-    def apply(a, b, c, bits):
-        return element(a, b, signals, source, target)
-
-    return apply
-
-
-def integer(source, target, limits, width):
-    """An integer; `limits` as `loops.to_integer` has them."""
-    convert, draws = loops.integer(width > 0), width > 0
-    lowest, bound, nan_result, low_result, high_result, exact = limits
+def by_element(element, known, source, target, width):
+    """An element of `comparisons`, which does not round to a format: a comparison, a choice, or an integer."""
+    draws = width > 0
 
     @jit.kernel
     def apply(a, b, c, bits):
         random = unit_fraction(bits, width) if draws else 0.0
-        return convert(a, random, source, target, lowest, bound, nan_result, low_result, high_result, exact)
+        return element(a, b, c, known, random, width, source, target)
 
     return apply
 
@@ -94,19 +83,6 @@ def taking(numbers, message, enter):
         return lambda x: enter(x)
 
     return entered
-
-
-def code_of(width, message):
-    """An integer as a code; what is none is refused."""
-    limit = 1 << width
-
-    @jit.kernel
-    def enter(x):
-        if x < 0 or x >= limit:
-            raise ValueError(message)
-        return np.int64(x)
-
-    return taking(False, message, enter)
 
 
 def code_of_value(to_code, source, layout, message):
@@ -150,19 +126,14 @@ def _exact_number(x):
     return lambda x: (np.float64(x), 0.0)
 
 
-def any_number(message):
-    """A number as `encoded` takes it."""
-    return taking(True, message, exact_number)
-
-
-def word_of(limit, message):
-    """A word of an address, below `limit`; 0: any of 64 bits."""
+def integer_below(limit, kind, message):
+    """An integer from 0 on as one of NumPy's type `kind`: below `limit`, or any of 64 bits if that is 0."""
 
     @jit.kernel
     def enter(x):
         if x < 0 or (limit != 0 and x >= limit):
             raise ValueError(message)
-        return np.uint64(x)
+        return kind(x)
 
     return taking(False, message, enter)
 
@@ -201,50 +172,40 @@ def function(apply, count, enter, leave, flagged, drawing, handed, address):
             return leave(code), np.uint8(raised)
         return leave(code)
 
-    stream_of = word_of(0, "stream must be an integer from 0 to 2^64 - 1")
-    position_of = word_of(1 << 62, "position must be an integer from 0 to 2^62 - 1")
+    stream_of = integer_below(0, np.uint64, "stream must be an integer from 0 to 2^64 - 1")
+    position_of = integer_below(1 << 62, np.uint64, "position must be an integer from 0 to 2^62 - 1")
 
     @jit.kernel
     def drawn_at(stream, position):
         return bits_at(position_of(position), np.uint64(key), stream_of(stream), width)
 
+    @jit.kernel
+    def one(a, bits):
+        x = enter(a)
+        return finish(x, x, x, bits)
+
+    @jit.kernel
+    def two(a, b, bits):
+        x, y = enter(a), enter(b)
+        return finish(x, y, y, bits)
+
+    @jit.kernel
+    def three(a, b, c, bits):
+        return finish(enter(a), enter(b), enter(c), bits)
+
     none = np.uint64(0)
-
-    def one(a):
-        x = enter(a)
-        return finish(x, x, x, none)
-
-    def two(a, b):
-        x, y = enter(a), enter(b)
-        return finish(x, y, y, none)
-
-    def three(a, b, c):
-        return finish(enter(a), enter(b), enter(c), none)
-
-    def one_with(a, bits):
-        x = enter(a)
-        return finish(x, x, x, handed(bits))
-
-    def two_with(a, b, bits):
-        x, y = enter(a), enter(b)
-        return finish(x, y, y, handed(bits))
-
-    def three_with(a, b, c, bits):
-        return finish(enter(a), enter(b), enter(c), handed(bits))
-
-    def one_at(a, stream, position):
-        x = enter(a)
-        return finish(x, x, x, drawn_at(stream, position))
-
-    def two_at(a, b, stream, position):
-        x, y = enter(a), enter(b)
-        return finish(x, y, y, drawn_at(stream, position))
-
-    def three_at(a, b, c, stream, position):
-        return finish(enter(a), enter(b), enter(c), drawn_at(stream, position))
-
-    made = {"": (one, two, three), "bits": (one_with, two_with, three_with), "address": (one_at, two_at, three_at)}
-    return made[drawing][count - 1]
+    made = {
+        ("", 1): lambda a: one(a, none),
+        ("", 2): lambda a, b: two(a, b, none),
+        ("", 3): lambda a, b, c: three(a, b, c, none),
+        ("bits", 1): lambda a, bits: one(a, handed(bits)),
+        ("bits", 2): lambda a, b, bits: two(a, b, handed(bits)),
+        ("bits", 3): lambda a, b, c, bits: three(a, b, c, handed(bits)),
+        ("address", 1): lambda a, stream, position: one(a, drawn_at(stream, position)),
+        ("address", 2): lambda a, b, stream, position: two(a, b, drawn_at(stream, position)),
+        ("address", 3): lambda a, b, c, stream, position: three(a, b, c, drawn_at(stream, position)),
+    }
+    return made[drawing, count]
 
 
 def interpreted(function):

@@ -8,19 +8,19 @@ Codes come as flat arrays of one length, 32- and 64-bit ones also as signed view
 repeat the last. Flags go to one byte per element, or are OR-ed together and returned.
 """
 
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 from numba import types
 from numba.np.numpy_support import from_dtype
 
-from . import arith, jit, projected, rounding, sticky
+from . import arith, jit, sticky
 from .carrier import decode, decode_wide, is_signalling, propagated, source_of
 from .jit import all_of, cut, float_bits, read_only, scratch
 from .parts import Composed, called
 from .prng import TILE, add_low, fill_high, keep_bits, unit_fraction, xoroshiro128aox
-from .rounding import target_of
-from .words import SOME, read_operands, read_words, write_words
+from .rounding import ROUNDERS, target_of, undecided
+from .words import SOME, read_operands, write_words
 
 OPERATIONS = {
     "convert": (arith.identity, 1),
@@ -46,20 +46,6 @@ for those that have more bits than the carrier.
 `given` rounds values that `extra` holds, one for each element, and sees to NaN operands; a function's only operand comes twice. It and
 `hypot` may have a number for a result where an operand is a quiet NaN.
 """
-
-ROUNDERS = {
-    ("nearest", False): rounding.round_nearest,
-    ("selected", False): rounding.round_selected,
-    ("drawn", False): rounding.round_drawn,
-    ("nearest", True): rounding.round_selected_unusual,
-    ("selected", True): rounding.round_selected_unusual,
-    ("drawn", True): rounding.round_drawn_unusual,
-    ("projected", False): projected.round_projected,
-    ("projected", True): projected.round_projected,
-    ("drawn projected", False): projected.round_drawn_projected,
-    ("drawn projected", True): projected.round_drawn_projected,
-}
-"""(way of rounding, whether the target is an unusual format) -> function. The projected ways serve every rule."""
 
 WIDE = ("convert_wide", "convert_more")
 
@@ -99,22 +85,22 @@ def _operated(operation, drawn):
 
 
 @cache
-def _ended(way, unusual, kind):
+def _ended(way, kind):
     """A value rounded: what `_operated` gives in, (code, flags) out. No payload of a NaN survives."""
-    round_value = ROUNDERS[way, unusual]
+    round_value, refuses = ROUNDERS[way], kind == "integral" and way.endswith("unusual")
 
     @jit.kernel
     def ended(value, raised, number, signals, random, source, target):
         if kind == "forgiving":
             value = source.not_a_number if signals else value
         code, rounded = round_value(value, random, target)
-        if unusual and kind == "integral" and rounded == target.invalid:
+        if refuses and rounded == target.invalid:
             raised = target.none
         invalid = target.invalid if (value != value) & (number | signals) else target.none
         unordered = target.none if number else target.any_nan_signals
         return code, cut(cut(raised | rounded, target.none) | cut(invalid | unordered, target.none), target.none)
 
-    return jit.referable(ended, way, unusual, kind)
+    return jit.referable(ended, way, kind)
 
 
 @cache
@@ -137,11 +123,11 @@ def _carried(kind):
 
 
 @cache
-def _element(operation, way, unusual, payloads):
+def _element(operation, way):
     """One element: codes in, (code, flags, value before rounding) out."""
     kind = _kind(operation)
-    operated, ended = _operated(operation, way.startswith("drawn")), _ended(way, unusual, kind)
-    carried = _carried(kind)
+    operated, ended, carried = _operated(operation, way.startswith("drawn")), _ended(way, kind), _carried(kind)
+    payloads = way != "nearest"
 
     @jit.kernel
     def element(code_a, code_b, code_c, extra, random, source, target):
@@ -151,7 +137,7 @@ def _element(operation, way, unusual, payloads):
             code = carried(code, code_a, code_b, code_c, value, raised, number, signals, source, target)
         return code, flags, value
 
-    return jit.referable(element, operation, way, unusual, payloads)
+    return jit.referable(element, operation, way)
 
 
 @cache
@@ -176,10 +162,10 @@ def _settled(operation):
 
 
 @cache
-def rounded(operation, way, unusual, payloads, draws):
-    """One element, if it `draws` by a random number: codes, and what the value lacks, `more`, in, (code, flags) out."""
-    element, settled = _element(operation, way, unusual, payloads), _settled(operation)
-    settles = draws and operation != "round_to_integral"
+def rounded(operation, way):
+    """One element: codes, and what the value lacks, `more`, in, (code, flags) out."""
+    element, settled = _element(operation, way), _settled(operation)
+    settles = way.startswith("drawn") and operation != "round_to_integral"
 
     @jit.kernel
     def rounded(code_a, code_b, code_c, extra, more, random, source, target):
@@ -188,7 +174,7 @@ def rounded(operation, way, unusual, payloads, draws):
         code, raised, _ = element(code_a, code_b, code_c, extra, random, source, target)
         return code, raised
 
-    return jit.referable(rounded, operation, way, unusual, payloads, draws)
+    return jit.referable(rounded, operation, way)
 
 
 NUMBER, SIGNALS, FLAGS = 256, 512, 255
@@ -232,23 +218,22 @@ def _settling(operation):
 
 
 @cache
-def _ending(way, unusual, kind):
+def _ending(way, kind):
     """row(x, y, z, values, states, random, codes, flags, integers, floats) -> flags OR-ed together, and 256 if one rounding is open: values
     rounded.
 
     Flags are gone through again, as that takes less than to OR them on the way.
     """
-    ended, carried, drawn = _ended(way, unusual, kind), _carried(kind), way.startswith("drawn")
-    undecided = projected.undecided_by_method if way == "drawn projected" else rounding.undecided
+    ended, carried, draws = _ended(way, kind), _carried(kind), way.startswith("drawn")
 
     def ending_row(x, y, z, values, states, random, codes, flags, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
         hangs = False
         for i in range(x.size):
             raised, number, signals = read_state(states[i], target)
-            uniform = random[i] if drawn else target.zero
+            uniform = random[i] if draws else target.zero
             codes[i], flags[i] = ended(values[i], raised, number, signals, uniform, source, target)
-            if drawn:
+            if draws:
                 hangs |= undecided(values[i], uniform, target)
         if target.propagate != target.none:
             for i in range(x.size):
@@ -268,30 +253,22 @@ def read_state(state, target):
 @cache
 def kinds_of(word):
     """Types of what rows take, by name, of the carrier with these words."""
-    words, reals, doubles, truths, bytes_ = (
-        types.Array(kind, 1, "C")
-        for kind in (
-            from_dtype(word),
-            types.float32 if word == np.int32 else types.float64,
-            types.float64,
-            types.boolean,
-            types.uint8,
-        )
-    )
+    line = partial(types.Array, ndim=1, layout="C")
+    words, reals = line(from_dtype(word)), line(types.float32 if word == np.int32 else types.float64)
     found = dict.fromkeys(("x", "y", "z", "states", "codes", "integers"), words)
     found |= dict.fromkeys(("extra", "random", "values", "floats"), reals)
-    return found | {"more": doubles, "unknown": truths, "flags": bytes_}
+    return found | {"more": line(types.float64), "unknown": line(types.boolean), "flags": line(types.uint8)}
 
 
 @cache
-def elementwise(operation, way, unusual, word):
+def elementwise(operation, way, word):
     """The loop of one operation under a deterministic mode, of a carrier with such words.
 
     loop(a, b, c, codes, flags, read, made, extra, integers, floats) -> flags OR-ed together, of which each element has its own where there is
     room for them. Codes are bytes, `read` for each of the operands' and `made` for each of the results'. `extra` has one number for the operation
     (round_to_integral: 1 to raise INEXACT), or one for each element (given).
     """
-    rows = _operating(operation, False), _ending(way, unusual, _kind(operation))
+    rows = _operating(operation, False), _ending(way, _kind(operation))
     return Composed(_elementwise(), rows, kinds_of(word), OPERATIONS[operation][1])
 
 
@@ -367,15 +344,14 @@ def drawn_pass(
     return seen
 
 
-def _drawing(loop, operation, unusual, by_rule):
-    operate = _operating(operation, operation == "round_to_integral")
-    end = _ending("drawn projected" if by_rule else "drawn", unusual, _kind(operation))
+def _drawing(loop, operation, way):
+    operate, end = _operating(operation, operation == "round_to_integral"), _ending(way, _kind(operation))
     rows, arity = (operate, _settling(operation), end), OPERATIONS[operation][1]
     return Composed(loop, rows, kinds_of(np.int64), arity, operation == "round_to_integral")
 
 
 @cache
-def elementwise_drawn(operation, unusual, by_rule=False):
+def elementwise_drawn(operation, way):
     """The loop of one operation under stochastic rounding.
 
     loop(a, b, c, codes, flags, read, made, extra, more, unknown, integers, floats, key, stream, start, handed, width) -> flags OR-ed
@@ -385,9 +361,9 @@ def elementwise_drawn(operation, unusual, by_rule=False):
     among which one rounding hangs on the rest, or on what a sticky bit hides, are done again together, with all of them.
 
     `more` is what the values lack (convert_more, given), or empty. NaN says that it is not known: where a rounding hangs
-    on it, `unknown` is set, the code is not to be used, and flags are left out. `by_rule`: the rule is not the usual one.
+    on it, `unknown` is set, the code is not to be used, and flags are left out.
     """
-    return _drawing(_elementwise_drawn(), operation, unusual, by_rule)
+    return _drawing(_elementwise_drawn(), operation, way)
 
 
 @jit.once
@@ -453,157 +429,35 @@ PAIRS = 512
 """Pairs of codes looked up together; a multiple of four."""
 
 
-@jit.row
-def look_up_pairs(a, b, entries, table):
-    """The entries of a table for some pairs of codes.
-
-    All places first, as vectors, which leaves the CPU two loads and a store for each: it does four side by side. They lie where entries go.
-    """
-    for i in range(PAIRS):
-        entries[i] = (np.uint16(a[i]) << np.uint16(8)) | np.uint16(b[i])
-    for i in range(0, PAIRS, 4):
-        first, second = table[np.uint64(entries[i])], table[np.uint64(entries[i + 1])]
-        third, fourth = table[np.uint64(entries[i + 2])], table[np.uint64(entries[i + 3])]
-        entries[i], entries[i + 1], entries[i + 2], entries[i + 3] = first, second, third, fourth
-
-
-@jit.row
-def take_low(entries, codes):
-    """The low byte of each entry."""
-    for i in range(PAIRS):
-        codes[i] = np.uint8(entries[i])
-
-
-@jit.row
-def take_high(entries, flags):
-    """The high byte of each entry."""
-    for i in range(PAIRS):
-        flags[i] = np.uint8(entries[i] >> np.uint16(8))
-
-
-@jit.row
-def all_bits(entries):
-    """Those of all entries OR-ed together."""
-    seen = np.uint16(0)
-    for i in range(PAIRS):
-        seen |= entries[i]
-    return seen
-
-
 @cache
 def gathering_pairs(each):
     """loop(a, b, codes, flags, table) -> flags OR-ed together, 0 where `each`: results looked up by two codes of 8 bits.
 
-    An entry of the table holds a code of 8 bits and, above it, flags.
+    An entry of the table holds a code of 8 bits and, above it, flags. All places come first, as vectors, which leaves the CPU two loads and a
+    store for each: it does four side by side. They lie where entries go; after the last pair any will do.
     """
 
     def gathering_pairs_loop(a, b, codes, flags, table):
-        seen, entries = np.uint16(0), jit.scratch(PAIRS, np.uint16)
-        whole = codes.size // PAIRS * PAIRS
-        for start in range(0, whole, PAIRS):
-            end = start + PAIRS
-            look_up_pairs(a[start:end], b[start:end], entries, table)
-            take_low(entries, codes[start:end])
-            if each:
-                take_high(entries, flags[start:end])
-            else:
-                seen |= all_bits(entries)
-        for i in range(whole, codes.size):
-            entry = table[(np.uint64(a[i]) << np.uint64(8)) | np.uint64(b[i])]
-            codes[i] = entry
-            if each:
-                flags[i] = entry >> np.uint16(8)
-            else:
-                seen |= entry
-        return np.uint16(0) if each else seen >> np.uint16(8)
+        seen, entries, high = np.uint16(0), scratch(PAIRS, np.uint16), np.uint16(8)
+        for start in range(0, codes.size, PAIRS):
+            end = min(start + PAIRS, codes.size)
+            x, y, made, told = a[start:end], b[start:end], codes[start:end], flags[start:end]
+            for i in range(made.size):
+                entries[i] = (np.uint16(x[i]) << high) | np.uint16(y[i])
+            for i in range(0, PAIRS, 4):
+                first, second = table[np.uint64(entries[i])], table[np.uint64(entries[i + 1])]
+                third, fourth = table[np.uint64(entries[i + 2])], table[np.uint64(entries[i + 3])]
+                entries[i], entries[i + 1], entries[i + 2], entries[i + 3] = first, second, third, fourth
+            for i in range(made.size):
+                made[i] = np.uint8(entries[i] & np.uint16(0xFF))
+            for i in range(made.size):
+                if each:
+                    told[i] = np.uint8(entries[i] >> high)
+                else:
+                    seen |= entries[i]
+        return seen >> high
 
     return jit.compiled(gathering_pairs_loop)
-
-
-@cache
-def compared(relation):
-    """Two elements compared: codes in, (whether the relation holds, flags) out. `signals_all`: whether any NaN raises INVALID."""
-    less, equal = relation in ("lt", "le"), relation in ("eq", "le")
-
-    @jit.kernel
-    def compared(code_a, code_b, signals_all, source, target):
-        x = decode(code_a, source)
-        y = decode(code_b, source)
-        unordered = (x != x) | (y != y)
-        signals = is_signalling(code_a, source) | is_signalling(code_b, source)
-        return (less & (x < y)) | (equal & (x == y)), 16 if signals | (unordered & signals_all) else 0
-
-    return jit.referable(compared, relation)
-
-
-@cache
-def choosing(element):
-    """loop(a, b, c, results, flags, read, made, integers, floats, signals) -> flags OR-ed together: an element(a, b, signals, source, target).
-
-    Codes and flags as in `elementwise`; `c` is for nothing.
-    """
-
-    def choosing_loop(a, b, c, results, flags, read, made, integers, floats, signals):
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        words = scratch(SOME, np.int64), scratch(SOME, np.int64), scratch(SOME, np.int64)
-        found, room, size, seen = scratch(SOME, np.int64), scratch(SOME, np.uint8), results.size // made, 0
-        for first in range(0, size, SOME):
-            count = min(SOME, size - first)
-            x, y, _ = read_operands(words, (a, b, b), 2, read, first, count)
-            told = flags[first : first + count] if flags.size else room[:count]
-            for i in range(count):
-                found[i], told[i] = element(x[i], y[i], signals, source, target)
-            write_words(results, found[:count], made, first)
-            for i in range(count):
-                seen |= told[i]
-        return seen
-
-    return jit.compiled(choosing_loop)
-
-
-@cache
-def extreme(largest, number):
-    """The lesser or greater of two elements: codes, and what says nothing here, in, (code, flags) out. `number`: a NaN gives way to a number."""
-
-    @jit.kernel
-    def extreme(code_a, code_b, _, source, target):
-        x = decode(code_a, source)
-        y = decode(code_b, source)
-        nan_a, nan_b = x != x, y != y
-        first_is_less = (x < y) | ((x == y) & (float_bits(x) < 0))
-        first = first_is_less != largest
-        if number:
-            first = (first & (not nan_a)) | nan_b
-        chosen = code_a if first else code_b
-        value = x if first else y
-        if value == 0.0:
-            chosen = target.zero_sign if float_bits(value) < 0 else target.none
-        signals = is_signalling(code_a, source) | is_signalling(code_b, source)
-        raised = (target.invalid if signals else target.none) | (
-            target.any_nan_signals if nan_a | nan_b else target.none
-        )
-        if number:
-            if target.number_signalling & target.ftz:
-                field = (chosen & source.magnitude_mask) >> target.mantissa_bits
-                if (field == target.none) & (target.zeroless == target.none) & (value != 0.0) & (value == value):
-                    chosen = target.zero_sign if float_bits(value) < 0 else target.none
-                    raised |= target.tiny_inexact
-            unordered = (nan_a & nan_b) | (signals & (target.number_signalling != target.none))
-        else:
-            unordered = nan_a | nan_b
-        code = chosen
-        if unordered:
-            code = propagated(code_a, code_b, code_b, source, target) if target.propagate else target.nan
-            raised &= target.invalid
-        if not number and target.second_operand != target.none:
-            if unordered:
-                code = code_b
-                raised = target.invalid
-            if (unordered | (x == 0.0)) & (y == 0.0):
-                code = target.zero_sign if float_bits(y) < 0 else target.none
-        return code, raised
-
-    return jit.referable(extreme, largest, number)
 
 
 # -- folds: one element after another ------------------------------------------------------------------------------------
@@ -622,9 +476,8 @@ def folded(step):
         keeps = 1 if codes.shape[0] > 1 else 0
         for k in range(1, values.shape[0]):
             for i in range(start, stop):
-                code, raised = step(
-                    cut(before[(k - 1) * keeps, i], target.none), cut(values[k, i], target.none), extra, source, target
-                )
+                x, y = cut(before[(k - 1) * keeps, i], target.none), cut(values[k, i], target.none)
+                code, raised = step(x, y, y, extra, target.zero, 0, source, target)
                 codes[k * keeps, i] = code
                 flags[i] |= raised
         return 0
@@ -633,26 +486,26 @@ def folded(step):
 
 
 @cache
-def folding(operation, way, unusual):
+def folding(operation, way):
     """The fold by an operation of two operands under a deterministic mode."""
-    element = _element(operation, way, unusual, way != "nearest")
+    element = _element(operation, way)
 
     @jit.kernel
-    def step(code_a, code_b, extra, source, target):
-        code, raised, _ = element(code_a, code_b, code_b, extra, target.zero, source, target)
+    def step(code_a, code_b, code_c, extra, random, width, source, target):
+        code, raised, _ = element(code_a, code_b, code_c, extra, random, source, target)
         return code, raised
 
-    return folded(jit.referable(step, operation, way, unusual))
+    return folded(jit.referable(step, operation, way))
 
 
 @cache
-def folding_drawn(operation, unusual, by_rule):
+def folding_drawn(operation, way):
     """loop(start, stop, columns, values, codes, flags, size, streams, extra, integers, floats, key, width) -> 0: a fold under stochastic rounding.
 
     Rows of `values` and of `codes`, as bytes, `size` for each code, are of so many columns. A step draws what an elementwise call draws in
     its stream: streams[k - 1] for row k. `start` is a multiple of TILE.
     """
-    return _drawing(_folding_drawn(), operation, unusual, by_rule)
+    return _drawing(_folding_drawn(), operation, way)
 
 
 @jit.once
@@ -676,68 +529,6 @@ def _folding_drawn():
         return 0
 
     return jit.compiled(folding_drawn_loop)
-
-
-@cache
-def integer(drawn):
-    """One element as an integer: a code in, (int64 or the bits of uint64, flags) out."""
-    selected, drawn_integer = rounding.selected, projected.drawn_by_method
-
-    @jit.kernel
-    def integer(code, uniform, source, target, lowest, bound, nan_result, low_result, high_result, exact):
-        x = decode(code, source)
-        magnitude = abs(x)
-        magnitude = target.least if (magnitude < target.least) & (magnitude > 0.0) else magnitude
-        negative = float_bits(x) < 0
-        n = drawn_integer(magnitude, uniform, target) if drawn else selected(magnitude, negative, target)
-        n = -n if negative else n
-        raised = target.inexact if (n != x) & exact else target.none
-        if x != x:
-            result = nan_result
-            raised = target.invalid
-        elif n < lowest:
-            result = low_result
-            raised = target.invalid
-        elif n >= bound:
-            result = high_result
-            raised = target.invalid
-        elif n >= 9223372036854775808.0:
-            result = np.int64(n - 9223372036854775808.0) ^ np.int64(-9223372036854775808)
-        else:
-            result = np.int64(n)
-        return result, raised
-
-    return jit.referable(integer, drawn)
-
-
-@cache
-def to_integer(drawn):
-    """loop(codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result, exact) -> flags.
-
-    Codes and flags as in `elementwise`. `results` are int64, or the bits of uint64; values at or above `bound` or below `lowest` are invalid.
-    `uniforms` are the random numbers of stochastic rounding, one per element, else empty.
-    """
-    element = integer(drawn)
-
-    def to_integer_loop(
-        codes, results, flags, read, uniforms, integers, floats, lowest, bound, nan_result, low_result, high_result,
-        exact,
-    ):  # fmt: skip
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        limits, seen = (lowest, bound, nan_result, low_result, high_result, exact), 0
-        words = scratch(SOME, np.int64)
-        for first in range(0, results.size, SOME):
-            x = words[: min(SOME, results.size - first)]
-            read_words(x, codes, read, first)
-            for i in range(x.size):
-                random = uniforms[first + i] if drawn else 0.0
-                results[first + i], raised = element(x[i], random, source, target, *limits)
-                seen |= raised
-                if flags.size:
-                    flags[first + i] = raised
-        return seen
-
-    return jit.compiled(to_integer_loop)
 
 
 @cache

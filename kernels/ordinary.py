@@ -9,23 +9,18 @@ from math import ceil, frexp
 from typing import NamedTuple
 
 from .fast import INFINITE_BITS, MAGNITUDE, SMALLEST_BITS
-from .spec import CARRIER32, NanEncoding, Rounding, count_fields, emin, format_spec, target, thresholds
+from .spec import CARRIER32, NanEncoding, Rounding, emin, format_spec
+from .targets import target, thresholds
 
 
 class Ordinary(NamedTuple):
-    """What the loops know of a format, a rule and an operation."""
+    """What the loops know of a format, a rule and an operation, beside the Source and the Target of float32; of equal names these count."""
 
-    magnitude_mask: int
     look_mask: int  # what of an operand is looked at: its magnitude; of roots the sign, too
     least: int  # ordinary operands are zero, or have a magnitude from this one
     most: int  # to this one
     divisor: int  # 0 where the second operand must not be zero, else 1
     harmless: int  # a second operand with which zero raises nothing
-    lone_nan: int
-    shift: int
-    rebias: int
-    hidden: int
-    sign_shift: int
     dropped_bits: int
     dropped_mask: int
     up_positive_even: int  # added to the dropped bits, carries where they reach the threshold
@@ -35,33 +30,16 @@ class Ordinary(NamedTuple):
     code_rebias: int
     lowest_bits: int  # of the smallest normal number
     unserved: int  # results below it that are not zero are left to another loop
-    largest: int
     largest_bits: int
-    sign: int
-    flip: int  # the sign bit for differences, which are sums of a and -b
-    zero_sign: int
+    flip: int  # the sign bit, and all above it, for differences, which are sums of a and -b
     downward_sign: int  # of an exact zero sum
     tiny_positive: int  # bits below them are tiny
     tiny_negative: int
-    overflow_positive: int
-    overflow_negative: int
-    overflow_flags: int
-    away_positive: int  # 1 where a mode goes to the larger magnitude, whatever is dropped
-    away_negative: int
-    toward_positive: int  # 1 where it goes to the lesser one first
-    toward_negative: int
-    to_odd: int
-    ties_positive: int  # 1 where ties go to the larger magnitude, -1 to the lesser one, 0 to the even one
-    ties_negative: int
     above_largest: int  # bits of the power of two that follows the largest number's
     random_right: int  # how far 16 random bits move to end right below the last kept bit
     random_left: int
     hanging: int  # dropped bits above it could still carry, were there more random bits
     taken: int  # of a random number that takes up whatever is not exact, all dropped bits; else 0
-    smallest: float
-
-
-INTEGERS, FLOATS = count_fields(Ordinary)
 
 
 WIDEST = {"add": 14, "sub": 14, "mul": 11, "div": 11, "sqrt": 21, "fma": 11, "convert": 21}
@@ -110,11 +88,6 @@ def greatest(fmt, operation, plain):
 def carrying(threshold, dropped):
     """What carries where dropped bits reach a threshold."""
     return (1 << dropped) - ceil(threshold * 2**dropped) if threshold <= 1 else 0
-
-
-def tying(even, odd):
-    """Where thresholds send ties: of one half, and just above it."""
-    return (even <= 0.5) - (odd > 0.5) if 0.5 <= odd < 1 else 0
 
 
 def bits_from(limit):
@@ -171,17 +144,11 @@ def ordinary(fmt, rule, operation):
     mask = int(MAGNITUDE) if operation == "convert" else (1 << (fmt.width - 1)) - 1
     lowest_bits = (CARRIER32.bias + lowest) << CARRIER32.fraction_bits
     return Ordinary(
-        magnitude_mask=mask,
         look_mask=-1 if operation == "sqrt" else mask,
         least=least,
         most=most,
         divisor=0 if operation == "div" else 1,
         harmless=most if operation == "div" else 0,
-        lone_nan=-1 if operation == "convert" else fmt.lone_nan,
-        shift=dropped,
-        rebias=(CARRIER32.bias - 1 + lowest) << CARRIER32.fraction_bits,
-        hidden=1 << m,
-        sign_shift=32 - fmt.width,
         dropped_bits=dropped,
         dropped_mask=most_dropped,
         up_positive_even=biases[0],
@@ -191,28 +158,14 @@ def ordinary(fmt, rule, operation):
         code_rebias=(CARRIER32.bias - 1 + lowest) << m,
         lowest_bits=lowest_bits,
         unserved=lowest_bits if flushes(fmt, rule) else 0,
-        largest=fmt.largest,
         largest_bits=(fmt.largest + ((CARRIER32.bias - 1 + lowest) << m)) << dropped,
-        sign=into.sign,
-        flip=into.sign if operation == "sub" else 0,
-        zero_sign=into.zero_sign,
+        flip=-1 << (fmt.width - 1) if operation == "sub" else 0,
         downward_sign=into.zero_sign if rule.rounding is Rounding.TOWARD_NEGATIVE else 0,
         tiny_positive=bits_from(into.tiny_positive),
         tiny_negative=bits_from(into.tiny_negative),
-        overflow_positive=into.overflow_positive,
-        overflow_negative=into.overflow_negative,
-        overflow_flags=into.overflow_flags,
-        away_positive=int(min(biases[:2]) == most_dropped),
-        away_negative=int(min(biases[2:]) == most_dropped),
-        toward_positive=int(biases[1] == 0),
-        toward_negative=int(biases[3] == 0),
-        to_odd=int(rule.rounding is Rounding.TO_ODD),
-        ties_positive=tying(*positive),
-        ties_negative=tying(*negative),
         above_largest=(top + 1 + CARRIER32.bias) << CARRIER32.fraction_bits,
         random_right=max(16 - dropped, 0),
         random_left=max(dropped - 16, 0),
         hanging=(1 << dropped) - (0 if decided else 1 << max(dropped - 16, 0)),
         taken=most_dropped if either else 0,
-        smallest=2.0**lowest,
     )

@@ -5,8 +5,7 @@ import numpy as np
 from . import jit
 from .accumulate import RUNNING, collected_sum, draw_row, met, raised_by, shared
 from .jit import copy_row, fill_row, row, scratch, stand_alone
-from .projected import round_drawn_projected, undecided_by_method
-from .rounding import target_of
+from .rounding import round_drawn_unusual, target_of, undecided
 from .sticky import settled_parts
 
 OUTPUTS = 64  # of a row, collected side by side
@@ -79,12 +78,12 @@ def collected_drawn():
             corner = index + i * row_stride + start * column_stride
             draw_row(random, corner, column_stride, RUNNING, step, key, stream, width)
             for j in range(count):
-                code, raised = round_drawn_projected(values[j], random[j], target)
-                hangs |= undecided_by_method(values[j], random[j], target)
+                code, raised = round_drawn_unusual(values[j], random[j], target)
+                hangs |= undecided(values[j], random[j], target)
                 codes[i, start + j], flags[i, start + j] = code, raised | seen[j]
             for j in range(count if hangs else 0):
                 random[j] = settled_parts(work[:, j], 0.0, 0.0, values[j], 0.0, random[j], target)
-                code, raised = round_drawn_projected(values[j], random[j], target)
+                code, raised = round_drawn_unusual(values[j], random[j], target)
                 codes[i, start + j], flags[i, start + j] = code, raised | seen[j]
 
     return jit.compiled(collected_drawn_loop, _nrt=False)

@@ -28,11 +28,11 @@ def negated(code, known):
 
 
 @cache
-def _adding(way, unusual, fused, scalar_first):
+def _adding(way, fused, scalar_first):
     """row(line, x, y, room, integers, floats) -> flags OR-ed together: line + x * y in place, of another line and a number, which is x if
     `scalar_first`: NaNs may tell which.
     """
-    multiply, add, both = (_element(name, way, unusual, way != "nearest") for name in ("mul", "add", "fma"))
+    multiply, add, both = (_element(name, way) for name in ("mul", "add", "fma"))
 
     def adding_row(line, x, y, room, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
@@ -51,9 +51,9 @@ def _adding(way, unusual, fused, scalar_first):
 
 
 @cache
-def _by(operation, way, unusual):
+def _by(operation, way):
     """row(line, y, room, integers, floats) -> flags OR-ed together: an operation on a line, in place, and a number."""
-    element = _element(operation, way, unusual, way != "nearest")
+    element = _element(operation, way)
 
     def by_row(line, y, room, integers, floats):
         source, target = source_of(integers, floats), target_of(integers, floats)
@@ -149,10 +149,10 @@ LOOPS = {
 
 
 @cache
-def panel(name, way, unusual, fused, word):
+def panel(name, way, fused, word):
     """One of these loops, by rows of a rule, for codes of a type."""
     loop, parts = LOOPS[name]
-    rows = [_adding(way, unusual, fused, x == "row") if x in ("column", "row") else _by(x, way, unusual) for x in parts]
+    rows = [_adding(way, fused, x == "row") if x in ("column", "row") else _by(x, way) for x in parts]
     known = kinds_of(word)
     lines = dict.fromkeys(("line", "x", "y"), known["codes"]) | {"room": known["flags"]}
     return Composed(loop(), tuple(rows), known | lines)

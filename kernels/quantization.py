@@ -24,10 +24,12 @@ from .fast import (
     SMALLEST_BITS,
     TINY_INEXACT,
     ZERO,
-    limits_of,
+    lowest_bits,
     narrow_convert,
+    scale_exponent,
 )
 from .jit import bits_float, cut, float_bits, kernel, lowered, shift_left, shift_right
+from .rounding import target_of
 from .vectors import load
 
 LENGTHS = (16, 32, 64, 128, 256)
@@ -43,7 +45,7 @@ LARGEST_MULTIPLIER = np.float32(2.0**100)
 ONE, UNIT = np.float32(1), np.int32(254)
 """The latter: twice the bias of float32. Exponent fields of a power of two and its inverse add up to it."""
 GRID = np.int32(277)
-"""Exponent field of a power of two whose last bit is a format's quantum, less that of a number's, and `Limits.scale_exponent`."""
+"""Exponent field of a power of two whose last bit is a format's quantum, less that of a number's, and `scale_exponent`."""
 KINDS = ("any", "each", "scaled")
 """Flags OR-ed together; a byte for each element; no codes, but float32 numbers that are scaled exactly as the rule has it."""
 FLAG_BITS = 8
@@ -74,18 +76,18 @@ def largest_of(length):
 
 
 @kernel
-def element(bits, scaled, limits):
+def element(bits, scaled, target):
     """(code, flags) of a number whose magnitude, scaled, has the bits `scaled`: those of zero or of a normal number."""
-    exponent = cut(max(scaled, limits.lowest_bits) & INFINITE_BITS, NONE)
-    grid = cut(exponent + shift_left(cut(GRID - limits.scale_exponent, NONE), 23), NONE)
+    exponent = cut(max(scaled, lowest_bits(target)) & INFINITE_BITS, NONE)
+    grid = cut(exponent + shift_left(cut(GRID - scale_exponent(target), NONE), 23), NONE)
     rounded = bits_float(scaled, ZERO) + bits_float(grid, ZERO)  # the last bit of such a sum is an element's
-    base = shift_right(cut(exponent - limits.lowest_bits, NONE), 23 - limits.mantissa_bits)
+    base = shift_right(cut(exponent - lowest_bits(target), NONE), 23 - target.mantissa_bits)
     magnitude = cut(base + cut(float_bits(rounded) - grid, NONE), NONE)
-    over = magnitude > limits.largest
+    over = magnitude > target.largest
     inexact = rounded - bits_float(grid, ZERO) != bits_float(scaled, ZERO)
-    flags = (TINY_INEXACT if scaled < limits.tiny_bits else INEXACT) if inexact else NONE
-    code = cut(magnitude | limits.sign, NONE) if bits < NONE else magnitude
-    code = (limits.overflow_negative if bits < NONE else limits.overflow_positive) if over else code
+    flags = (TINY_INEXACT if scaled < float_bits(target.tiny_positive) else INEXACT) if inexact else NONE
+    code = cut(magnitude | target.sign, NONE) if bits < NONE else magnitude
+    code = (target.overflow_negative if bits < NONE else target.overflow_positive) if over else code
     return code, OVERFLOWED if over else flags
 
 
@@ -136,12 +138,12 @@ def next_place(first, column, places, length):
 
 @cache
 def multiplied(length, kind):
-    """multiplied(numbers, codes, flags, first, places, multiplier, limits): a block's elements -> flags OR-ed; not 0 where a scaled number may be
+    """multiplied(numbers, codes, flags, first, places, multiplier, target): a block's elements -> flags OR-ed; not 0 where a scaled number may be
     inexact."""
     each, scales_only = kind == "each", kind == "scaled"
 
     @kernel
-    def multiplied_block(numbers, codes, flags, first, places, multiplier, limits):
+    def multiplied_block(numbers, codes, flags, first, places, multiplier, target):
         seen, pitch = NONE, places[4]
         for row in range(places[3]):
             start = np.uint64(first + row * pitch)  # unsigned: no index is looked at for its sign
@@ -155,7 +157,7 @@ def multiplied(length, kind):
                     seen = cut(seen | (NONE if is_exact(magnitude, scaled) else INEXACT), NONE)
                 else:
                     scaled = max(product_bits, SMALLEST_BITS) if magnitude != NONE else NONE
-                    made, here = element(bits, scaled, limits)
+                    made, here = element(bits, scaled, target)
                     codes[start + np.uint64(k)] = made
                     if each:
                         flags[start + np.uint64(k)] = here
@@ -181,7 +183,7 @@ def powers(length, kind):
     largest_in, multiplied_block, scales_only = largest_in_block(length), multiplied(length, kind), kind == "scaled"
 
     def powers_loop(numbers, codes, scales, left, flags, places, settings, reciprocal, integers, floats):
-        limits, seen, most = limits_of(integers, floats), NONE, NONE
+        target, seen, most = target_of(integers, floats), NONE, NONE
         carry, divides, offset = settings[0], settings[1] != NONE, settings[2]
         infinite, least, zero_code = settings[3], settings[4], settings[5]
         first, column = place_of(places[0], places, length), places[0] % places[2]
@@ -198,7 +200,7 @@ def powers(length, kind):
             if (ordinary | zeros) & (largest < INFINITE_BITS):
                 scales[block] = code
                 multiplier = bits_float(shift_left(cut(UNIT - code, NONE), 23), ZERO)
-                found = multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
+                found = multiplied_block(numbers, codes, flags, first, places, multiplier, target)
                 seen |= found
             else:
                 left[block] = 1
@@ -221,7 +223,7 @@ def inverses(length, kind):
     largest_in, multiplied_block = largest_in_block(length), multiplied(length, kind)
 
     def inverses_loop(numbers, codes, scales, left, flags, places, reals, kept, integers, floats):
-        limits, seen, most = limits_of(integers, floats), NONE, NONE
+        target, seen, most = target_of(integers, floats), NONE, NONE
         first, column = place_of(places[0], places, length), places[0] % places[2]
         for block in range(places[0], places[1]):
             largest = largest_in(numbers, first, places)
@@ -232,7 +234,7 @@ def inverses(length, kind):
             ordinary = (largest < INFINITE_BITS) & (float_bits(multiplier) >= NORMAL_BITS) & (product < LARGE)
             if ordinary & (multiplier < LARGEST_MULTIPLIER):
                 scales[block] = ONE / multiplier
-                seen |= multiplied_block(numbers, codes, flags, first, places, multiplier, limits)
+                seen |= multiplied_block(numbers, codes, flags, first, places, multiplier, target)
             else:
                 left[block] = 1
             first, column = next_place(first, column, places, length)
@@ -267,7 +269,7 @@ def tables(length, kind):
         integers,
         floats,
     ):
-        limits, scale_limits = limits_of(integers, floats), limits_of(scale_integers, scale_floats)
+        target, of_scales = target_of(integers, floats), target_of(scale_integers, scale_floats)
         factor, one, other, low, high, least = reals[0], reals[1], reals[2], reals[3], reals[4], reals[5]
         seen, most, single, begins = NONE, NONE, multipliers.size == 0, np.empty(GROUP, np.int64)
         largest, chosen = np.empty(GROUP, np.int32), np.empty(GROUP, np.int32)
@@ -282,7 +284,7 @@ def tables(length, kind):
                 amax = max(bits_float(largest[i], ZERO), least)
                 wanted = amax * factor if factor >= ZERO else amax / one / other
                 bits = float_bits(min(max(wanted, low), high))
-                code = bits if single else narrow_convert(bits, bits, bits, scale_limits)[0]
+                code = bits if single else narrow_convert(bits, bits, bits, of_scales)[0]
                 chosen[i] = zero_code if (largest[i] == NONE) & (least == ZERO) else code
             for i in range(count):
                 block, code = start + i, chosen[i]
@@ -293,7 +295,7 @@ def tables(length, kind):
                 found = INEXACT
                 if ordinary | ((largest[i] == NONE) & (code >= NONE)):
                     scales[block] = code
-                    found = multiplied_block(numbers, codes, flags, begins[i], places, multiplier, limits)
+                    found = multiplied_block(numbers, codes, flags, begins[i], places, multiplier, target)
                     seen |= found
                 else:
                     left[block] = 1

@@ -11,7 +11,12 @@ The hidden bit of n adds one to the exponent field, a carry adds one more, a sub
 The threshold is all there is to a rounding mode. Nearest-even has 1/2 for an odd n and the next number above it for
 an even one; directed modes have "anything" or "nothing", by sign; round to odd has them by parity; stochastic
 rounding draws 1 - U, U uniform in [0, 1); up or down is the same of U = 0 or 1/2, for fractions of at least 1/2.
-`projected` has what P3109 and other ways to draw do differently.
+
+What IEEE P3109's projections (draft 4.0) and other ways to meet a random number do differently is a number in `targets.Target`, too:
+
+    parity      of n, or of the code: significands of one bit are all odd
+    negatives   in unsigned formats: NaN, or the least number; those that round to zero are zero
+    stochastic  f as it is, by half of the last random bit more, or rounded to as many bits as are random
 
 Preconditions: 0 <= |x| < 2^500, or infinite, or NaN; |x| = 0 or |x| >= 2^-900; all bits that decide are in x, the
 last one sticky. Stochastic rounding may hang on what the sticky bit stands for: `sticky` sees to that, by its choice of
@@ -27,7 +32,7 @@ import numpy as np
 
 from .carrier import SOURCE_FLOATS, SOURCE_INTEGERS
 from .jit import bits_float, cut, fixed_tuple, float_bits, kernel, shift_left, shift_right
-from .spec import Target, count_fields
+from .targets import Target, count_fields
 
 TARGET_INTEGERS, TARGET_FLOATS = count_fields(Target)
 
@@ -53,10 +58,11 @@ def scaled(x, target):
 
 
 @kernel
-def selected(y, negative, target):
-    """The integer next to y that a deterministic mode chooses: its threshold goes by sign and by parity."""
+def selected(y, base, negative, target):
+    """The integer next to y that a deterministic mode chooses: its threshold goes by sign and by parity, where the target has it so of codes."""
     n = np.floor(y)
-    odd = cut(float_bits(n + target.magic) & target.unit, target.none) != target.none
+    shift = cut(cut(base - target.code_base, target.none) & target.coded, target.none)
+    odd = cut(cut(float_bits(n + target.magic) ^ shift, target.none) & target.unit, target.none) != target.none
     positive_threshold = target.up_positive_odd if odd else target.up_positive_even
     negative_threshold = target.up_negative_odd if odd else target.up_negative_even
     threshold = negative_threshold if negative else positive_threshold
@@ -64,23 +70,29 @@ def selected(y, negative, target):
 
 
 @kernel
-def fraction(y, target):
-    """What random numbers meet: y - floor(y), of a mode that goes up or down whatever it is one half or more, if it is not 0."""
+def shortfall(y, random, target):
+    """What y - floor(y) lacks to go up under stochastic rounding; none if it is not above 0.
+
+    It counts as one half or more, if it is not 0, in a mode that goes up or down whatever it is. "nearest" rounds it to a multiple of 2^-w
+    first, by a number so large that it has no finer bits; "half" lowers the threshold by half of that. These numbers are 0 otherwise.
+    """
     f = y - np.floor(y)
-    return max(f, target.draw_least if f > target.zero else target.zero)
+    f = max(f, target.draw_least if f > target.zero else target.zero)
+    seen = (f + target.draw_grid) - target.draw_grid
+    return ((target.one - random) - target.draw_half) - seen
 
 
 @kernel
 def drawn(y, random, target):
     """The integer next to y that stochastic rounding chooses: up with probability f, to the last bit of `random`."""
     n = np.floor(y)
-    return n + target.one if fraction(y, target) >= target.one - random else n
+    return n + target.one if shortfall(y, random, target) <= target.zero else n
 
 
 @kernel
 def within_window(y, random, target):
     """Whether random bits not drawn yet, or what a sticky bit stands for, could turn a step into another."""
-    short = (target.one - random) - fraction(y, target)
+    short = shortfall(y, random, target)
     return (short > target.window_low) & (short <= target.window_high)
 
 
@@ -94,8 +106,7 @@ def below_limit(x, target):
 def drawn_tiny(x, random, target):
     """Whether x is tiny under stochastic rounding: the same random number rounds it as if the exponent had no lower end."""
     magnitude = abs(x)
-    y = magnitude * target.sliver_scale
-    stays = fraction(y, target) < target.one - random
+    stays = shortfall(magnitude * target.sliver_scale, random, target) > target.zero
     return (magnitude < target.tiny_positive) | ((magnitude < target.smallest_normal) & stays)
 
 
@@ -143,12 +154,16 @@ def assemble_lacking(x, number, y, n, base, tiny, target):
 
 @kernel
 def assemble_unusual(x, y, n, base, tiny, target):
-    """The same, where there may be no negative values either."""
-    code, flags = assemble_lacking(x, x, y, n, base, tiny, target)
-    outside = ((x < target.zero) & (target.unsigned != target.none)) | (
-        (x == target.zero) & (target.zeroless != target.none)
-    )
-    return target.nan if outside else code, target.invalid if outside else flags
+    """The same, where there may be no negative values either: they are beyond the least number, if they do not round to zero."""
+    unsigned, finite = target.unsigned != target.none, abs(x) < target.infinite
+    code, flags = assemble_lacking(x, abs(x) if unsigned else x, y, n, base, tiny, target)
+    if not (unsigned | (target.zeroless != target.none)):  # by which loops are cut in two
+        return code, flags
+    lost = (x < target.zero) & unsigned & ((target.strict != target.none) | (code != target.none) | ~finite)
+    code = (target.beneath if finite else target.infinity_negative) if lost else code
+    flags = (target.beneath_flags if finite else target.beneath_infinite_flags) if lost else flags
+    zero = (x == target.zero) & (target.zeroless != target.none)
+    return target.nan if zero else code, target.invalid if zero else flags
 
 
 @kernel
@@ -162,7 +177,7 @@ def round_nearest(x, random, target):
 def round_selected(x, random, target):
     """Any deterministic mode."""
     y, base = scaled(x, target)
-    return assemble(x, y, selected(y, float_bits(x) < 0, target), base, below_limit(x, target), target)
+    return assemble(x, y, selected(y, base, float_bits(x) < 0, target), base, below_limit(x, target), target)
 
 
 @kernel
@@ -176,7 +191,7 @@ def round_drawn(x, random, target):
 def round_selected_unusual(x, random, target):
     """Any deterministic mode, into an unusual format."""
     y, base = scaled(x, target)
-    return assemble_unusual(x, y, selected(y, float_bits(x) < 0, target), base, below_limit(x, target), target)
+    return assemble_unusual(x, y, selected(y, base, float_bits(x) < 0, target), base, below_limit(x, target), target)
 
 
 @kernel
@@ -184,3 +199,13 @@ def round_drawn_unusual(x, random, target):
     """Stochastic rounding into an unusual format."""
     y, base = scaled(x, target)
     return assemble_unusual(x, y, drawn(y, random, target), base, drawn_tiny(x, random, target), target)
+
+
+ROUNDERS = {
+    "nearest": round_nearest,
+    "selected": round_selected,
+    "drawn": round_drawn,
+    "selected unusual": round_selected_unusual,
+    "drawn unusual": round_drawn_unusual,
+}
+"""Way of rounding -> function of (value, random number, target). Those for unusual formats serve all."""

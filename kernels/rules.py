@@ -9,6 +9,7 @@ Each number of a `Source` or `Target` hangs on few of these knobs, so a table ha
 from typing import NamedTuple
 
 from .spec import NAN_POLICIES, InfiniteInput, Overflow, Rounding, Tininess
+from .targets import names_of
 
 REFUSED = 0x80
 """Among flags: nothing was computed."""
@@ -85,9 +86,8 @@ class Group(NamedTuple):
 def groups(numbers, kind):
     """The groups of the integers or floats of a Source or Target."""
     members: dict[tuple, list] = {}
-    for name, its_kind in numbers.__annotations__.items():
-        if its_kind is kind:
-            members.setdefault(DEPENDS.get(name, ()), []).append(name)
+    for name in names_of(kind, numbers):
+        members.setdefault(DEPENDS.get(name, ()), []).append(name)
     found, base = [], 0
     for knobs, fields in sorted(members.items()):
         found.append(Group(knobs, tuple(fields), base))
@@ -113,14 +113,12 @@ class Plan(NamedTuple):
     sites: int
     bins: int
     longest: int
-    size_a: int  # bytes of a code
-    size_b: int
-    limits_a: int
-    limits_b: int
+    size: int  # bytes of an operand's code
+    limits: int  # bits of it
     limits_c: int
     daz: int  # of operands: 0, 1, or -1 for that of `arithmetic`
     lengths: int  # where in the integers: for each k a `Length`
-    stages: int  # where in the integers: a `StageRow` for each stage, then for a, b
+    stages: int  # where in the integers: a `StageRow` for each stage, then for operands
     magics: int  # where in the floats: the bins' grids, the three of `Call.tiny`, the lead of a zero, what products are multiplied by
     stored: int  # where in the bytes
 

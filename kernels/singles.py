@@ -4,7 +4,7 @@ The CPU's result is the nearest one. What that lost has a sign: whether anything
 all that flags and other modes ask, but for ties that do not go to even. Rounded stochastically, the lower bits of float64 meet random ones.
 """
 
-from .elements import EXACT, INFINITE, MAGNITUDE, SIGN, SMALLEST, one_where
+from .elements import INFINITE, MAGNITUDE, NEAR, SIGN, SMALLEST, exact, one_where
 from .steps import sum_and_error, to_odd
 from .sums.language import WORD
 
@@ -19,11 +19,6 @@ def _sum(x, y, z):
     """(x + y, a number with the sign of what is lost); of one that is next to nothing but not zero, if a host flushes it, something is."""
     s, error = sum_and_error(x, y)
     return s, (s.is_zero() & x.apart_from(-y)).choose(x, error)
-
-
-def _difference(x, y, z):
-    """The same of x - y."""
-    return _sum(x, -y, z)
 
 
 def _product(x, y, z):
@@ -53,7 +48,7 @@ def _fused(x, y, z):
     return near, odd - near.double()
 
 
-SINGLES = {"add": _sum, "sub": _difference, "mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
+SINGLES = {"add": _sum, "mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
 
 
 def _outward(bits, error):
@@ -100,7 +95,7 @@ TO_SINGLE = {
 def rounded(operation, rounding):
     """float32, from the nearest number. A result that is no exact zero, nor above the smallest normal number and finite, is left."""
     made, moved = SINGLES[operation], TO_SINGLE[rounding]
-    zeros = rounding == "toward_negative" and operation in ("add", "sub", "fma")
+    zeros = rounding == "toward_negative" and operation in ("add", "fma")
 
     def element(known, a, b, c, random):
         x, y, z = (code.floats() for code in (a, b, c))
@@ -108,7 +103,7 @@ def rounded(operation, rounding):
         bits, lost = s.bits(), error.apart_from(0.0)
         code = moved(bits, error)
         if zeros:  # an exact zero of addends that are not both +0
-            first, second = (x * y, z) if operation == "fma" else (x, -y if operation == "sub" else y)
+            first, second = (x * y, z) if operation == "fma" else (x, y)
             signs = (first.bits() | second.bits()) & SIGN
             code = (bits & MAGNITUDE).is_zero().choose(signs, code)
         return code, one_where(lost, bits), ((code & MAGNITUDE) >= INFINITE) | not_ordinary(bits, lost)
@@ -116,7 +111,7 @@ def rounded(operation, rounding):
     return element
 
 
-DRAWN = ("add", "sub", "mul", "fma")
+DRAWN = ("add", "mul", "fma")
 """Operations that float64 has of float32."""
 
 DROPPED = 29  # bits of float64 that float32 has not
@@ -128,10 +123,10 @@ REBIAS, LEAST, ABOVE = (1023 - 127) << 23, (1023 - 126) << 52, (1023 + 128) << 5
 
 def drawn(operation, way):
     """float32 with the random bits of half-words, which meet the lower bits of float64."""
-    exact, either = EXACT[operation], way == "up_or_down"
+    near, either = NEAR[operation], way == "up_or_down"
 
     def element(known, a, b, c, random):
-        bits, lost, _ = exact(*(code.floats().double() for code in (a, b, c)))
+        bits, lost, _ = exact(*near(*(code.floats().double() for code in (a, b, c))))
         magnitude, random = bits & MAGNITUDE64, random.long() << RANDOM_SHIFT
         sticky = magnitude.all_of(0) if lost is None else one_where(lost, bits)
         if either:

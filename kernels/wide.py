@@ -17,11 +17,8 @@ from functools import cache
 import numpy as np
 
 from . import jit
-from .carrier import is_nan, is_signalling, propagated, source_of
-from .jit import kernel, leading_zeros, scratch
-from .prng import bits_at
-from .rounding import target_of
-from .words import SOME, read_operands, write_words
+from .carrier import is_nan, is_signalling, propagated
+from .jit import kernel, leading_zeros
 
 FINITE, INFINITE, NOT_A_NUMBER = 0, 1, 2
 ZERO, ONE, HALF_WORD, LOW_HALF, TOP = (np.uint64(x) for x in (0, 1, 32, 0xFFFFFFFF, 1 << 63))
@@ -413,7 +410,7 @@ def unflagged(value):
 
 OPERATIONS = {
     "convert": (unflagged(identity), 1),
-    "convert_exact": (unflagged(identity), 1),
+    "convert_exact": (unflagged(identity), 3),
     "add": (unflagged(summed), 2),
     "sub": (unflagged(difference), 2),
     "mul": (unflagged(product), 2),
@@ -448,8 +445,8 @@ def element_of(operation):
             code_a = code_b = code_c = target.none
         else:
             x = unpacked(code_a, source)
-        y = unpacked(code_b, source) if arity > 1 else x
-        z = unpacked(code_c, source) if arity > 2 else x
+        y = unpacked(code_b, source) if arity > 1 and not exact else x
+        z = unpacked(code_c, source) if arity > 2 and not exact else x
         value, raised = operate(x, y, z, extra, random, width, target)
         number = (x[0] != NOT_A_NUMBER) & (y[0] != NOT_A_NUMBER) & (z[0] != NOT_A_NUMBER)
         signals = is_signalling(code_a, source) | is_signalling(code_b, source) | is_signalling(code_c, source)
@@ -466,38 +463,3 @@ def element_of(operation):
         return code, raised | flags | invalid | unordered
 
     return jit.referable(element, "wide", operation)
-
-
-@cache
-def elementwise(operation):
-    """The loop of one operation, under any rule.
-
-    loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width) -> flags OR-ed together. Codes, flags
-    and random bits as in `loops.elementwise_drawn`; what concerns the latter is for nothing where the rule draws none.
-    """
-    element, arity = element_of(operation), 3 if operation == "convert_exact" else OPERATIONS[operation][1]
-
-    def wide_loop(a, b, c, codes, flags, read, made, extra, integers, floats, key, stream, start, handed, width):
-        source, target = source_of(integers, floats), target_of(integers, floats)
-        words, results = (
-            (scratch(SOME, np.int64), scratch(SOME, np.int64), scratch(SOME, np.int64)),
-            scratch(SOME, np.int64),
-        )
-        random, addressed = ZERO, target.stochastic != 0 and not handed.size
-        size, seen = codes.size // made, 0
-        for first in range(0, size, SOME):
-            count = min(SOME, size - first)
-            x, y, z = read_operands(words, (a, b, c), arity, read, first, count)
-            for i in range(count):
-                if addressed:
-                    random = bits_at(np.uint64(start + first + i), key, stream, width)
-                elif handed.size:
-                    random = handed[first + i]
-                results[i], raised = element(x[i], y[i], z[i], extra, random, width, source, target)
-                seen |= raised
-                if flags.size:
-                    flags[first + i] = raised
-            write_words(codes, results[:count], made, first)
-        return seen
-
-    return jit.compiled(wide_loop)

@@ -11,7 +11,7 @@ and quotients take a fused multiply-add: CPUs without one leave these operations
 
 from typing import NamedTuple
 
-from . import spec
+from . import spec, targets
 from .elements import one_where
 from .fast import has_feature
 from .steps import product_and_error, rest_of_fused, sum_and_error
@@ -33,11 +33,6 @@ def _identity(x, y, z):
 def _sum(x, y, z):
     """x + y."""
     return *sum_and_error(x, y), None
-
-
-def _difference(x, y, z):
-    """x - y."""
-    return *sum_and_error(x, -y), None
 
 
 def _product(x, y, z):
@@ -65,7 +60,7 @@ def _fused(x, y, z):
 
 
 HAS_FUSED = has_feature("fma")
-OPERATIONS = {"convert": _identity, "add": _sum, "sub": _difference}
+OPERATIONS = {"convert": _identity, "add": _sum}
 if HAS_FUSED:
     OPERATIONS |= {"mul": _product, "div": _quotient, "sqrt": _root, "fma": _fused}
 DIVIDED = ("div", "sqrt")
@@ -79,7 +74,7 @@ MODES = ("nearest_even", "nearest_away", "toward_zero", "toward_positive", "towa
 
 
 def carrying(mode):
-    """carry(odd, sticky, negative, dropped) of a mode, by what its thresholds are (`spec.thresholds`)."""
+    """carry(odd, sticky, negative, dropped) of a mode, by what its thresholds are (`targets.thresholds`)."""
 
     def amount(threshold, sticky, dropped):
         below_half, up_at_half = threshold < 0.5, threshold <= 0.5
@@ -87,7 +82,7 @@ def carrying(mode):
             return sticky.all_of(0)
         return (dropped >> int(not below_half)) + (sticky | int(up_at_half and not below_half))
 
-    sides = [spec.thresholds(spec.Rounding[mode.upper()], negative, spec.CARRIER64) for negative in (False, True)]
+    sides = [targets.thresholds(spec.Rounding[mode.upper()], negative, spec.CARRIER64) for negative in (False, True)]
 
     def carry(odd, sticky, negative, dropped):
         (even_up, odd_up), (even_down, odd_down) = ([amount(x, sticky, dropped) for x in side] for side in sides)
@@ -125,12 +120,8 @@ MAGIC_BITS = (1023 + 52) << 52 | 1 << 51
 
 
 class Known(NamedTuple):
-    """What elements know of formats, a rule and an operation."""
+    """What elements know of formats, a rule and an operation, beside the Source and the Target."""
 
-    shift: int
-    rebias: int
-    sign_shift: int
-    magnitude_mask: int
     least: int  # ordinary operands are zero, or have a magnitude from this one
     most: int  # to this one
     drop: int  # bits of float64 that the format has not
@@ -142,23 +133,17 @@ class Known(NamedTuple):
     rebase: int
     open_from: int
     lowest: int  # bits above those of the least ordinary result
-    largest: int
-    sign: int
+    flip: int  # the sign bit, and all above it, for differences
 
 
-def known(read, fmt, rule, operation):
-    """What is known of codes of `read`, and results in `fmt`."""
-    source, target = spec.source(read, spec.CARRIER64, rule.daz), spec.target(fmt, rule, spec.CARRIER64)
+def known(read, source, target, operation):
+    """What is known of codes of the format `read`, of that source, and results."""
     farthest = FARTHEST // 2 if operation == "fma" else FARTHEST
     drop = 52 - target.mantissa_bits
     short = max(DRAWN - drop, 0)
     whole = drop + short
     least, most = ((((1023 + x) << 52) - source.rebias) >> source.shift for x in (-farthest, farthest))
     return Known(
-        shift=source.shift,
-        rebias=source.rebias,
-        sign_shift=source.sign_shift,
-        magnitude_mask=source.magnitude_mask,
         least=max(source.hidden, least),
         most=min(source.infinity - 1, source.nan_first - 1, source.magnitude_mask, most),
         drop=drop,
@@ -170,8 +155,7 @@ def known(read, fmt, rule, operation):
         rebase=(target.lowest_exponent - 1) << target.mantissa_bits,
         open_from=((1 << DRAWN) - 1) << (whole - DRAWN),
         lowest=(max(target.lowest_exponent, LOWEST) << 52) + 1,
-        largest=target.largest,
-        sign=target.sign,
+        flip=-1 << (read.width - 1) if operation == "sub" else 0,
     )
 
 

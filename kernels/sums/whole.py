@@ -11,8 +11,8 @@ from ..jit import float_bits, kernel, row
 from ..prng import TILE, dot_low, top_bits
 from ..rounding import TARGET_FLOATS, TARGET_INTEGERS, round_drawn_unusual, target_of
 from ..spec import CARRIER64, FLOAT64
-from ..spec import source as double
 from ..sticky import settling
+from ..targets import source as double
 from ..wide import element_of
 
 NUMBERS = types.CPointer(types.int64), types.CPointer(types.float64)

@@ -269,14 +269,13 @@ def to_integer(codes: Any, fmt: Format | str, dtype: Any, *, exact: bool = True,
         rounding=as_rounding(settings.rounding), daz=settings.daz, sr_method=settings.sr_method, random_width=width
     )
     numbers = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64, wide=True)
-    loop = engine.loops().to_integer(drawn)
+    loop = engine.comparisons().by_element(engine.comparisons().integer(drawn), 1)
     limits = engine.integer_limits(wanted, settings, check_boolean("exact", exact))
 
     def work(start: int, stop: int) -> int:
         codes, span = flat[start * size : stop * size], slice(start, stop)
-        return engine.spared(loop).run(
-            stop - start, codes, wide[span], raises[span], size, uniforms[span], *numbers, *limits
-        )
+        parts = codes, codes, codes, wide[span].view(np.uint8), raises[span]
+        return engine.spared(loop).run(stop - start, *parts, size, 8, limits, *numbers, uniforms[span])
 
     seen = engine.share(array.size, work)
     result.flat[...] = (wide.view(np.uint64) if wanted.kind == "u" else wide).astype(wanted)

@@ -19,16 +19,14 @@ from softfloat.engine import parameters
 from softfloat.engine.draws import replica_key
 from softfloat.engine.elementwise import NO_CODES, Job, carrier_for, fast_family
 from softfloat.engine.options import CONVERSIONS, Call, Options
-from softfloat.engine.parameters import is_unusual, rule_for, way_of
+from softfloat.engine.parameters import rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format, refuse_wide
 from softfloat.kernels import fast, loops, spec
 from softfloat.kernels.carrier import decode, source_of
 from softfloat.kernels.jit import cut, kernel
 from softfloat.kernels.prng import LANES, LOW_WORD, TILE, philox, uniform, unit_fraction
-from softfloat.kernels.projected import undecided_by_method
-from softfloat.kernels.rounding import target_of
-from softfloat.kernels.rounding import undecided as undecided_usually
+from softfloat.kernels.rounding import target_of, undecided
 from softfloat.kernels.spec import CARRIER64, Carrier, FormatSpec, Rule
 
 cuda = numba_cuda()
@@ -62,13 +60,13 @@ def telling(each: bool) -> Callable[..., None]:
 
 
 @cache
-def nearby(operation: str, way: str, unusual: bool, each: bool, payloads: bool) -> Kernel:
+def nearby(operation: str, way: str, each: bool) -> Kernel:
     """The kernel of one operation under a deterministic mode.
 
     kernel(a, b, c, codes, flags, extra, integers, floats), as `kernels.loops.elementwise`; flags of all elements are OR-ed to the only
     one where each has none of its own.
     """
-    element = loops._element(operation, way, unusual, payloads)
+    element = loops._element(operation, way)
 
     @kernel
     def known_of(integers, floats):  # type: ignore[no-untyped-def]
@@ -90,10 +88,10 @@ def short(family: str, operation: str, each: bool) -> Kernel:
     element = fast.OPERATIONS[family, operation]
 
     @kernel
-    def step(x, y, z, extra, limits):  # type: ignore[no-untyped-def]
-        return element(x, y, z, limits)
+    def step(x, y, z, extra, target):  # type: ignore[no-untyped-def]
+        return element(x, y, z, target)
 
-    return _around(fast.limits_of, step, each)
+    return _around(target_of, step, each)
 
 
 def _around(known_of: Callable[..., Any], step: Callable[..., Any], each: bool) -> Kernel:
@@ -115,16 +113,15 @@ def _around(known_of: Callable[..., Any], step: Callable[..., Any], each: bool) 
 
 
 @cache
-def drawn(operation: str, unusual: bool, each: bool, payloads: bool, by_rule: bool) -> Kernel:
+def drawn(operation: str, way: str, each: bool) -> Kernel:
     """The kernel of one operation under stochastic rounding.
 
     kernel(a, b, c, codes, flags, extra, integers, floats, key, stream, width), as `kernels.loops.elementwise_drawn`: an element whose
     rounding hangs on more than 16 bits is done again with all of them.
     """
     tell = telling(each)
-    element = loops._element(operation, "drawn projected" if by_rule else "drawn", unusual, payloads)
-    undecided = undecided_by_method if by_rule else undecided_usually
-    settled, at_once = loops._settled(operation), operation == "round_to_integral"
+    element, settled = loops._element(operation, way), loops._settled(operation)
+    at_once = operation == "round_to_integral"
     low, half, first = np.uint64(LOW_WORD), np.uint64(32), np.uint64(0xFFFF)
 
     def drawn_kernel(a, b, c, codes, flags, extra, integers, floats, key, stream, width):  # type: ignore[no-untyped-def]
@@ -295,14 +292,14 @@ def _run(
     rule = rule_for(call.settings, fmt, operation == "convert", tail[2] if tail else 52)
     family = "" if draws or simulated() else fast_family(operation, read, fmt.spec, rule)
     job = Job(operation, read, fmt.spec, rule, [], NO_CODES, NO_CODES, each, extra, None)
-    carrier, unusual = CARRIER64 if draws else carrier_for(operation, read, fmt.spec), is_unusual(fmt.spec)
+    carrier = CARRIER64 if draws else carrier_for(operation, read, fmt.spec)
     numbers = parameters.numbers(read, fmt.spec, rule, carrier)
     if draws:
-        chosen = drawn(job.reading(carrier), unusual, each, job.propagates, not rule.restated)
+        chosen = drawn(job.reading(carrier), way_of(fmt.spec, rule), each)
     elif family:
         chosen, numbers = short(family, operation, each), parameters.fast_numbers(fmt.spec, rule)
     else:
-        chosen = nearby(job.reading(carrier), way_of(rule, unusual), unusual, each, job.propagates)
+        chosen = nearby(job.reading(carrier), way_of(fmt.spec, rule), each)
     codes = arrays.empty(shape, fmt.dtype)
     flags, places_ = places(arrays, call, shape)
     lines = [arrays.flat(x, kind_of(read, carrier)) for x in operands]

@@ -23,13 +23,13 @@ from softfloat.engine.programs import Program
 from softfloat.engine.unit_ways import UnitWay
 from softfloat.engine.ways import SUBNORMAL, WIDE_HIGHEST, Generated, Way
 from softfloat.formats import Format
-from softfloat.kernels import loops
 from softfloat.kernels.carrier import decode, source_of
 from softfloat.kernels.jit import bits_float, cut, float_bits
-from softfloat.kernels.rounding import target_of
-from softfloat.kernels.spec import CARRIER64, Overflow, target
+from softfloat.kernels.rounding import ROUNDERS, target_of
+from softfloat.kernels.spec import CARRIER64, Overflow
 from softfloat.kernels.steps import EXPONENT64
 from softfloat.kernels.sums import threads
+from softfloat.kernels.targets import target
 
 cuda = numba_cuda()
 WHOLE = 64
@@ -179,7 +179,7 @@ def leaving(how: Sum, unusual: bool, of_infinity: bool) -> Kernel:
     flags, and how many random bits the result takes.
     """
     finish = ending(how.running, how.result)
-    write = loops.ROUNDERS["nearest", unusual]
+    write = ROUNDERS["selected unusual" if unusual else "nearest"]
     real, converts, each, addend = np.float64 if how.wide else np.float32, how.result is not None, how.each, how.addend
     tell, still_open = telling(each), threads.OPEN
 

@@ -12,13 +12,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.cuda.compiling import Kernel, numba_cuda, simulated
-from softfloat.kernels import arith, loops
+from softfloat.kernels import arith
 from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING, raised_by, random_of
 from softfloat.kernels.carrier import decode, is_signalling, source_of
 from softfloat.kernels.jit import bits_float, cut, float_bits, kernel, shift_left, shift_right
 from softfloat.kernels.prng import DOT_PLANE, dot_words, unit_fraction
-from softfloat.kernels.projected import undecided_by_method
-from softfloat.kernels.rounding import target_of, undecided
+from softfloat.kernels.rounding import ROUNDERS, target_of, undecided
 from softfloat.kernels.sticky import settling
 
 cuda = numba_cuda()
@@ -43,10 +42,9 @@ class Layout(NamedTuple):
 
 
 class Turn(NamedTuple):
-    """What a stage does with a value: the way it rounds, into an unusual format or not; whether `quickly`, where numbers are ordinary."""
+    """What a stage does with a value: the way it rounds; whether `quickly`, where numbers are ordinary."""
 
     way: str
-    unusual: bool
     quick: bool = False
 
     @property
@@ -121,7 +119,7 @@ def rounded(turn: Turn, site: int, exact: bool) -> Callable[..., Any]:
 
     The value stands for x + y, or is `exact`.
     """
-    round_value = loops.ROUNDERS[turn.way, turn.unusual]
+    round_value = ROUNDERS[turn.way]
     if turn.quick:
 
         @kernel
@@ -142,14 +140,14 @@ def rounded(turn: Turn, site: int, exact: bool) -> Callable[..., Any]:
             return decode(code, source), code, raised
 
         return round_near
-    hangs, settled = undecided_by_method if "projected" in turn.way else undecided, settling("add")
+    settled = settling("add")
 
     @kernel
     def round_by_numbers(value, x, y, output, step, words, width, source, target, key, stream):  # type: ignore[no-untyped-def]
         noise = noise_of(words, step)
         left = np.uint64(max(16 - width, 0))
         random = unit_fraction(noise >> left << left, 16)
-        if hangs(value, random, target):
+        if undecided(value, random, target):
             random = random_of(noise, site, output, step, width, key, stream)
             if not exact:
                 random = settled(x, y, y, value, 0.0, random, target)
@@ -207,7 +205,7 @@ def ending(running: Turn, result: Turn | None) -> Callable[..., Any]:
 
     One that was rounded in place has no code yet.
     """
-    round_value, quick = loops.ROUNDERS[running.way, running.unusual], running.quick
+    round_value, quick = ROUNDERS[running.way], running.quick
     if result is None:
 
         @kernel

@@ -16,7 +16,7 @@ from softfloat.cuda.elementwise import address, kind_of, laid_out, launch, place
 from softfloat.cuda.plain import Layout, Sum, Turn, plain
 from softfloat.engine import parameters
 from softfloat.engine.options import Call
-from softfloat.engine.parameters import Numbers, fits_narrow_carrier, is_unusual, way_of
+from softfloat.engine.parameters import Numbers, fits_narrow_carrier, way_of
 from softfloat.engine.programs import Program, Site
 from softfloat.formats import Format, refuse_wide
 from softfloat.kernels.accumulate import PRODUCT, RESULT, RUNNING
@@ -89,11 +89,8 @@ def check_served(planned: Program, begins: bool, counting: bool) -> None:
 
 def _turn(site: Site) -> Turn:
     """How a stage rounds."""
-    unusual = is_unusual(site.format.spec)
-    if site.width:
-        return Turn("drawn" if site.rule.restated else "drawn projected", unusual)
-    way = way_of(site.rule, unusual)
-    return Turn(way, unusual, way == "nearest" and not (site.rule.daz or site.rule.ftz))
+    way = way_of(site.format.spec, site.rule)
+    return Turn(way, way == "nearest" and not (site.rule.daz or site.rule.ftz))
 
 
 def _numbers(planned: Program, narrow: bool) -> Numbers:

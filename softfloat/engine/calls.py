@@ -14,9 +14,10 @@ import numpy as np
 
 from softfloat.engine import elementwise
 from softfloat.engine.arguments import Codes
+from softfloat.engine.draws import NO_BITS
 from softfloat.engine.elementwise import NO_CODES
 from softfloat.engine.options import ARITHMETIC, COMPARISONS, CONVERSIONS, Options, Uses, idle_in, settings_of
-from softfloat.engine.parameters import FLOAT16, FLOAT32, choosing, loops, numbers
+from softfloat.engine.parameters import FLOAT16, FLOAT32, choosing, comparisons, numbers
 from softfloat.engine.threads import SMALLEST_SHARE
 from softfloat.environments import Environment, Settings
 from softfloat.formats import Format
@@ -211,8 +212,8 @@ Relation = Callable[[Codes, Codes, Codes, Codes], int]
 def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool) -> Relation:
     """What compares flat codes."""
     signals = signalling or policy_for(nan, fmt.spec).any_nan_signals
-    known = *numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True), signals
-    run = elementwise.by_bytes(loops().choosing(loops().compared(name)), *known)
+    known = numbers(fmt.spec, fmt.spec, Rule(daz=daz), CARRIER64, wide=True)
+    run = elementwise.by_bytes(comparisons().by_element(comparisons().compared(name), 2), signals, *known, NO_BITS)
     return lambda x, y, truths, flags: run(x, y, y, truths, flags)
 
 
@@ -220,8 +221,8 @@ def relation(name: str, fmt: Format, daz: bool, nan: str, signalling: bool) -> R
 def extremum(name: str, fmt: Format, daz: bool, ftz: bool, nan: str) -> Relation:
     """What chooses among flat codes: extremum(x, y, codes, flags), "minimum", "maximum_number" ..."""
     known = numbers(fmt.spec, fmt.spec, choosing(fmt, daz, ftz, nan), CARRIER64, wide=True)
-    element = loops().extreme(name.startswith("maximum"), name.endswith("number"))
-    run = elementwise.by_bytes(loops().choosing(element), *known, False)
+    element = comparisons().extreme(name.startswith("maximum"), name.endswith("number"))
+    run = elementwise.by_bytes(comparisons().by_element(element, 2), False, *known, NO_BITS)
     return lambda x, y, codes, flags: run(x, y, y, codes, flags)
 
 

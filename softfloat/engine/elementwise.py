@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from array import array
 from collections.abc import Callable, Sequence
 from fractions import Fraction
@@ -20,6 +21,7 @@ from softfloat.engine.parameters import (
     Numbers,
     block_numbers,
     code_bytes,
+    comparisons,
     elements,
     fast,
     fits_narrow_carrier,
@@ -41,7 +43,7 @@ from softfloat.engine.results import finished, flag_bytes, outputs
 from softfloat.engine.threads import share
 from softfloat.environments import Rounding, Settings
 from softfloat.formats import Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER32, CARRIER64, FLOAT64, Carrier, FormatSpec, InfiniteInput, Overflow, Rule
 from softfloat.positions import Position
 
@@ -52,18 +54,16 @@ def odd_float(exact: Fraction) -> float:
     """A number as float64; one of more than 53 bits rounded to odd, so that a later rounding is the only one."""
     if exact == 0:
         return 0.0
-    magnitude = abs(exact)
-    exponent = magnitude.numerator.bit_length() - magnitude.denominator.bit_length()
-    exponent = min(max(exponent, -900), 900)  # beyond, every format rounds alike
-    scaled = magnitude / Fraction(2) ** (exponent - 53)
-    significand = min(max(int(scaled), 1), 1 << 55)
-    shift = max(significand.bit_length() - 53, 0)
-    kept = significand >> shift
-    sticky = Fraction(kept << shift) != scaled
-    odd = float((kept | sticky) << shift) * 2.0 ** (exponent - 53)
-    return -odd if exact < 0 else odd
+    magnitude = min(max(abs(exact), FARTHEST**-1), FARTHEST)
+    near = float(magnitude)
+    lost = magnitude - Fraction(near)
+    if lost and not int(np.float64(near).view(np.int64)) & 1:
+        near = math.nextafter(near, math.inf if lost > 0 else 0.0)
+    return -near if exact < 0 else near
 
 
+FARTHEST = Fraction(2) ** 900
+"""Beyond, and below its inverse, every format rounds alike."""
 NOTHING_MORE, ALL_KNOWN = flattened(np.empty(0)), np.empty(0, np.bool_)
 """For values that lack nothing."""
 
@@ -114,11 +114,6 @@ class Job(NamedTuple):
         """The loop's name for the operation: values of the carrier's own format reach beyond any target's."""
         wide = self.operation == "convert" and self.source == (FLOAT32 if carrier is CARRIER32 else FLOAT64)
         return "convert_wide" if wide else self.operation
-
-    @property
-    def propagates(self) -> bool:
-        """Whether payloads of NaN operands survive."""
-        return bool(self.rule.propagate)
 
 
 def run(
@@ -228,17 +223,17 @@ def carrier_for(operation: str, source: FormatSpec, fmt: FormatSpec) -> Carrier:
 
 def _plain_loop(job: Job) -> Callable[..., int]:
     """The loop that serves every format and rule: run(a, b, c, codes, flags) -> flags; `_addressed` says when an address of random bits follows."""
-    unusual = is_unusual(job.fmt)
     carrier = CARRIER64 if _addressed(job) else carrier_for(job.operation, job.source, job.fmt)
     known = numbers(job.source, job.fmt, job.rule, carrier, wide=job.wide)
     if job.wide:
         if job.rule.projection != "ieee":
             raise ValueError("projection must be 'ieee' where an operand's format is wide, got 'p3109'")
-        return by_bytes(wide().elementwise(job.operation), float(job.extra), *known)
+        loop = comparisons().by_element(wide().element_of(job.operation), wide().OPERATIONS[job.operation][1], True)
+        return by_bytes(loop, float(job.extra), *known)
     reading, extra = job.reading(carrier), np.array([job.extra], known[1].dtype)
     if job.rule.rounding.draws:
         return drawing(job, reading, extra, NOTHING_MORE, ALL_KNOWN, *known)
-    loop = loops().elementwise(reading, way_of(job.rule, unusual), unusual, known[0].dtype)
+    loop = loops().elementwise(reading, way_of(job.fmt, job.rule), known[0].dtype)
     return by_bytes(loop, extra, *known)
 
 
@@ -261,7 +256,7 @@ def _plain_work(job: Job) -> Work:
 
 def drawing(job: Job, reading: str, *known: Any) -> Callable[..., int]:
     """The loop that serves every format under stochastic rounding: run(a, b, c, codes, flags, extra, more, unknown, ...) -> flags."""
-    loop = loops().elementwise_drawn(reading, is_unusual(job.fmt), not job.rule.restated)
+    loop = loops().elementwise_drawn(reading, way_of(job.fmt, job.rule))
     return by_bytes(loop, *known)
 
 
@@ -346,12 +341,17 @@ def _over_blocks(job: Job) -> _Blocks | None:
     return _Blocks(sums().loop_of(what), half_words, known, [*map(address, known)], job.drawn or NOTHING_DRAWN)
 
 
+def _summing(operation: str) -> str:
+    """The operation of a loop: differences are sums of codes whose signs are flipped."""
+    return "add" if operation == "sub" else operation
+
+
 def _short_kind(job: Job) -> tuple[Kind, Numbers] | None:
     """The loop of a format that float32 carries, or of float32 itself, and what it knows."""
-    operation, fmt, rule = job.operation, job.fmt, job.rule
+    operation, fmt, rule = _summing(job.operation), job.fmt, job.rule
     converts, double = operation == "convert", job.source == FLOAT64
-    serves = (operation in elements().EXACT and job.source == fmt) or (converts and (double or job.source == FLOAT32))
-    known = block_numbers(fmt, rule, operation) if serves else None
+    serves = (operation in elements().NEAR and job.source == fmt) or (converts and (double or job.source == FLOAT32))
+    known = block_numbers(fmt, rule, job.operation) if serves else None
     if known is None:
         return None
     mode, drawn, flushes = rule.rounding.name.lower(), rule.rounding.draws, ordinary().flushes(fmt, rule)
@@ -359,23 +359,23 @@ def _short_kind(job: Job) -> tuple[Kind, Numbers] | None:
         serves = operation in singles().DRAWN if drawn else mode in singles().TO_SINGLE
         return (("single", operation, mode, False, False), known) if serves else None
     nearest, half = rule.rounding is Rounding.NEAREST_EVEN, fmt == FLOAT16 and fast().has_f16c()
-    if half and not (drawn or flushes) and (nearest or operation in ("convert", "mul")):
-        mode = "nearest" if nearest else mode if mode in halves().MODES else "selected"
-        return ("cpu64" if double else "cpu", operation, mode, False, False), known
-    mode = "stochastic" if drawn else "nearest" if nearest else "selected"
+    way = "stochastic" if drawn else "nearest" if nearest else "selected"
+    if half and not (drawn or flushes) and (nearest or (operation == "mul" and mode in halves().MODES)):
+        return ("cpu64" if double else "cpu", operation, way if nearest else mode, False, False), known
     kind = "float64" if double else "half" if half else "bfloat16" if fmt == BFLOAT16 else "any"
-    return (kind, "add" if operation == "sub" else operation, mode, ordinary().lifts(fmt), flushes), known
+    return (kind, operation, way, ordinary().lifts(fmt), flushes), known
 
 
 def _wide_kind(job: Job) -> tuple[Kind, Numbers] | None:
     """The loop of a wide format, in which float64 leads to the results of ordinary operands, and what it knows."""
     mode, drawn, known = job.rule.rounding.name.lower(), job.rule.rounding.draws, wide_elements()
-    if job.operation not in known.OPERATIONS or is_unusual(job.source) or is_unusual(job.fmt):
+    operation = _summing(job.operation)
+    if operation not in known.OPERATIONS or is_unusual(job.source) or is_unusual(job.fmt):
         return None
     if not job.rule.restated or mode not in (("stochastic",) if drawn else known.MODES):
         return None
     kind = "double" if job.fmt.mantissa_bits == FLOAT64.mantissa_bits else "wide"
-    return (kind, job.operation, mode, False, False), wide_block_numbers(job.source, job.fmt, job.rule, job.operation)
+    return (kind, operation, mode, False, False), wide_block_numbers(job.source, job.fmt, job.rule, job.operation)
 
 
 def _left(job: Job, places: Codes) -> int:
@@ -531,7 +531,7 @@ def fast_family(operation: str, source_spec: FormatSpec, fmt: FormatSpec, rule: 
         return ""
     half = fmt == FLOAT16 and not stochastic and fast().has_f16c()
     if operation == "convert" and source_spec == FLOAT32:
-        if half and spec.target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
+        if half and targets.target(fmt, rule, CARRIER64).infinity_positive == fmt.infinity:
             return "half"
         if fmt == BFLOAT16:
             return "bfloat16"

@@ -13,9 +13,9 @@ from softfloat.engine.draws import Work, draw
 from softfloat.engine.elementwise import Job, carrier_for
 from softfloat.engine.parameters import (
     choosing,
+    comparisons,
     fast,
     fast_numbers,
-    is_unusual,
     loops,
     numbers,
     rule_for,
@@ -82,7 +82,7 @@ def fold(
     values, steps, flags = _begun(codes, keep)
     drawn = draw(settings, None, 0, ())
     rule = rule_for(settings, fmt, False, drawn.width)
-    run = spared(loops().folding_drawn(operation, is_unusual(fmt.spec), not rule.restated)).run
+    run = spared(loops().folding_drawn(operation, way_of(fmt.spec, rule))).run
     taken = np.arange(streams.start, streams.stop, dtype=np.uint64) if isinstance(streams, range) else streams
     known = (
         np.array(taken, np.uint64),
@@ -130,7 +130,7 @@ def _begun(codes: Codes, keep: bool) -> tuple[Codes, Codes, Codes]:
 def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) -> tuple[Codes, Codes]:
     if operation in EXTREMA and _ordered(operation, codes, fmt, rule):
         return _extremes(operation, codes, fmt, keep)
-    half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().FOLDS
+    half = elementwise.fast_family(operation, fmt.spec, fmt.spec, rule) == "half" and operation in fast().HALVES
     narrow = NARROW_HALVES if half else NARROW_PAIRS if fmt.bits <= elementwise.PAIR_BITS else NARROW
     if operation not in EXTREMA and (fmt.wide or codes.shape[1] > narrow):
         return _by_rows(operation, codes, fmt, rule, keep)
@@ -138,12 +138,11 @@ def _settled(operation: str, codes: Codes, fmt: Format, rule: Rule, keep: bool) 
     if half:
         _share(fast().half_folding(operation), values, steps, flags, *fast_numbers(fmt.spec, rule))
         return steps, flags
-    unusual = is_unusual(fmt.spec)
     carrier = CARRIER64 if operation in EXTREMA else carrier_for(operation, fmt.spec, fmt.spec)
     if operation in EXTREMA:
-        loop = loops().folded(loops().extreme(*EXTREMA[operation]))
+        loop = loops().folded(comparisons().extreme(*EXTREMA[operation]))
     else:
-        loop = loops().folding(operation, way_of(rule, unusual), unusual)
+        loop = loops().folding(operation, way_of(fmt.spec, rule))
     integers, floats = numbers(fmt.spec, fmt.spec, rule, carrier, wide=operation in EXTREMA)
     _share(loop, values, steps, steps, flags, floats.dtype.type(0), integers, floats)
     return steps, flags

@@ -15,7 +15,7 @@ from softfloat.engine import parameters, threads
 from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FLOAT32, steps, sums, tiles
 from softfloat.formats import Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER32, CARRIER64, Overflow, Rounding
 
 if TYPE_CHECKING:
@@ -205,7 +205,7 @@ SCALED_NORMAL = -95  # rounding by quanta scales by them, and they must be norma
 def beyond(site: Site) -> tuple[float, float]:
     """What overflows of either sign become; an infinity stands for a NaN that it turns into at the end."""
     fmt = site.format
-    target = spec.target(fmt.spec, site.rule, CARRIER64)
+    target = targets.target(fmt.spec, site.rule, CARRIER64)
     other = float(np.inf if fmt.infinities else np.nan)
     positive = float(fmt.max) if target.overflow_positive == fmt.spec.largest else other
     negative = -float(fmt.max) if target.overflow_negative == fmt.spec.largest | target.sign else -other
@@ -216,8 +216,9 @@ def beyond(site: Site) -> tuple[float, float]:
 def written(fmt: Format, rule: spec.Rule, double: bool) -> Codes:
     """What writes codes of a format, of numbers of float64 or float32; a NaN's is the rule's, as are overflows if they are NaN."""
     carrier, bits, kind = (np.float64, spec.FLOAT64, np.int64) if double else (np.float32, FLOAT32, np.int32)
-    nan, rebias = spec.target(fmt.spec, rule, CARRIER64).nan, (1 << bits.width - 2 - bits.mantissa_bits) - 1 - fmt.bias
-    usual = spec.target(fmt.spec, parameters.rule_for(parameters.NEAREST, fmt, True), CARRIER64)
+    nan = targets.target(fmt.spec, rule, CARRIER64).nan
+    rebias = (1 << bits.width - 2 - bits.mantissa_bits) - 1 - fmt.bias
+    usual = targets.target(fmt.spec, parameters.rule_for(parameters.NEAREST, fmt, True), CARRIER64)
     of_nan = rule.overflow is Overflow.NAN
     with np.errstate(over="ignore"):  # of sums that float32 has no room for, which this does not write
         least = carrier(fmt.tiny), carrier(2.0**bits.mantissa_bits * fmt.smallest_subnormal)
@@ -245,7 +246,7 @@ def narrow_numbers(site: Site) -> Any:
         return steps().Numbers(
             largest=float(fmt.max), beyond_positive=positive, beyond_negative=negative, undecided=undecided
         )
-    target = spec.target(fmt.spec, rule, CARRIER32 if parameters.fits_narrow_carrier(fmt.spec) else CARRIER64)
+    target = targets.target(fmt.spec, rule, CARRIER32 if parameters.fits_narrow_carrier(fmt.spec) else CARRIER64)
     by_quanta = rule.rounding is not Rounding.NEAREST_EVEN
     lowest = max(fmt.emin, SCALED_NORMAL if by_quanta else NORMAL)
     taken = FLOAT32.mantissa_bits - fmt.mantissa_bits

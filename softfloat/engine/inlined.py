@@ -9,10 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softfloat.engine.draws import replica_key
-from softfloat.engine.parameters import floor_of, is_unusual, rule_for, way_of
+from softfloat.engine.parameters import comparisons, floor_of, rule_for, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER64, FLOAT64, NAN_POLICIES, FormatSpec, Rule
 
 __all__ = ["Inlined", "drawing_of", "inlined", "integer_limits"]
@@ -70,9 +70,10 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
     if name in ("eq", "lt", "le", "minimum", "maximum", "minimum_number", "maximum_number", "decode"):
         drawing = ""
     apply = _apply(wanted, width if drawing else 0)
-    reading = spec.source(source.spec, CARRIER64, False)
+    reading = targets.source(source.spec, CARRIER64, False)
     if name == "encode":
-        enter = kernels.any_number("x of encode must be a number: a float, or an integer of at most 64 bits")
+        told = "x of encode must be a number: a float, or an integer of at most 64 bits"
+        enter = kernels.taking(True, told, kernels.exact_number)
     elif wanted.values:
         to_code = _rounded("convert_wide", FLOAT64, source, Settings(), True, 0.0, 0)
         accepted = f"accepted: results of these functions, and what bits.decode gives for {source.name}"
@@ -84,8 +85,9 @@ def inlined(wanted: Inlined) -> Callable[..., Any]:
         )
     else:
         told = f"operands of {name} must be codes of {source.name}, integers from 0 to {2**source.bits - 1}"
-        enter = kernels.code_of(source.bits, told if name == "decode" else f"{told}, or with values=True numbers")
-    handed = kernels.word_of(1 << width, f"bits must be an integer from 0 to 2^{width} - 1")
+        told = told if name == "decode" else f"{told}, or with values=True numbers"
+        enter = kernels.integer_below(1 << source.bits, np.int64, told)
+    handed = kernels.integer_below(1 << width, np.uint64, f"bits must be an integer from 0 to 2^{width} - 1")
     key = (
         replica_key(settings.seed, 0 if settings.replica_identical else settings.replica) if drawing == "address" else 0
     )
@@ -104,7 +106,7 @@ def _leave(wanted: Inlined) -> Callable[..., Any]:
     if wanted.integer is not None:
         return kernels.result_of(wanted.integer.type)
     if wanted.values or wanted.operation == "decode":
-        return kernels.value_of(spec.source(wanted.target.spec, CARRIER64, False))
+        return kernels.value_of(targets.source(wanted.target.spec, CARRIER64, False))
     return kernels.result_of(wanted.target.dtype.type)
 
 
@@ -118,17 +120,17 @@ def _apply(wanted: Inlined, width: int) -> Callable[..., Any]:
         rounding = Rule(
             rounding=settings.rounding, daz=settings.daz, sr_method=settings.sr_method, random_width=width or 52
         )
-        numbers = spec.source(source, CARRIER64, settings.daz), spec.target(source, rounding, CARRIER64)
+        numbers = targets.source(source, CARRIER64, settings.daz), targets.target(source, rounding, CARRIER64)
         limits = integer_limits(wanted.integer, settings, wanted.exact)
-        return kernels.integer(*numbers, limits, width)
+        return kernels.by_element(comparisons().integer(width > 0), limits, *numbers, width)
     rule = rule_for(settings, wanted.target, name in ("convert", "encode"), width or 1, True)  # none: nothing is drawn
-    numbers = spec.source(source, CARRIER64, settings.daz), spec.target(wanted.target.spec, rule, CARRIER64)
+    numbers = targets.source(source, CARRIER64, settings.daz), targets.target(wanted.target.spec, rule, CARRIER64)
     if name in ("eq", "lt", "le"):
         signals = wanted.signalling or rule.policy.any_nan_signals
-        return kernels.of_two(kernels.loops.compared(name), signals, *numbers)
+        return kernels.by_element(comparisons().compared(name), signals, *numbers, 0)
     if name.startswith(("minimum", "maximum")):
-        chosen = kernels.loops.extreme(name.startswith("maximum"), name.endswith("number"))
-        return kernels.of_two(chosen, False, *numbers)
+        chosen = comparisons().extreme(name.startswith("maximum"), name.endswith("number"))
+        return kernels.by_element(chosen, False, *numbers, 0)
     if name == "encode":
         return _rounded("encode", FLOAT64, wanted.target, settings, True, 0.0, width)
     extra = float(wanted.exact) if name == "round_to_integral" else 0.0
@@ -139,17 +141,15 @@ def _rounded(
     operation: str, source: FormatSpec, target: Format, settings: Settings, conversion: bool, extra: float, width: int
 ) -> Callable[..., Any]:
     rule = rule_for(settings, target, conversion, width or 52, True)
-    unusual = is_unusual(target.spec)
-    way = ("drawn" if rule.restated else "drawn projected") if width else way_of(rule, unusual)
-    numbers = spec.source(source, CARRIER64, settings.daz), spec.target(target.spec, rule, CARRIER64)
-    payloads = bool(rule.propagate)
+    way = way_of(target.spec, rule)
+    numbers = targets.source(source, CARRIER64, settings.daz), targets.target(target.spec, rule, CARRIER64)
     if operation == "encode":
-        return _kernels().encoded(way, unusual, payloads, *numbers, width)
-    return _kernels().rounded(operation, way, unusual, payloads, *numbers, extra, width)
+        return _kernels().encoded(way, *numbers, width)
+    return _kernels().rounded(operation, way, *numbers, extra, width)
 
 
 def integer_limits(dtype: Any, settings: Settings, exact: bool) -> tuple[Any, ...]:
-    """What `kernels.loops.to_integer` knows of a NumPy integer dtype under a NaN policy."""
+    """What `kernels.comparisons.integer` knows of a NumPy integer dtype under a NaN policy."""
     info = np.iinfo(dtype)
     policy = NAN_POLICIES[settings.nan]
     indefinite = int(info.min) or int(info.max)

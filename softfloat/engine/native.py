@@ -19,33 +19,21 @@ from softfloat.engine.parameters import dots
 from softfloat.engine.programs import Program, Site
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels import rules, spec
+from softfloat.kernels import rules, spec, targets
 from softfloat.kernels.rules import KNOBS, Length, Plan, StageRow
-from softfloat.kernels.spec import (
-    CARRIER64,
-    NAN_CONVERSIONS,
-    NAN_POLICIES,
-    FormatSpec,
-    InfiniteInput,
-    Overflow,
-    Rounding,
-    Rule,
-    Source,
-    Target,
-    Tininess,
-    converted_payloads,
-)
+from softfloat.kernels.spec import FormatSpec, Rounding
+from softfloat.kernels.targets import Source, Target
 
 __all__ = ["FLOAT64", "REFUSED", "Job", "Machine", "host", "rule_bits", "shift_of"]
 
 FLOAT64 = spec.FLOAT64
 REFUSED = rules.REFUSED
-POLICIES = tuple(NAN_POLICIES)
+POLICIES = tuple(spec.NAN_POLICIES)
 KINDS: dict[str, Callable[[int], Any]] = {
     "rounding": Rounding,
-    "overflow": Overflow,
-    "tininess": Tininess,
-    "infinite_input": InfiniteInput,
+    "overflow": spec.Overflow,
+    "tininess": spec.Tininess,
+    "infinite_input": spec.InfiniteInput,
     "daz": bool,
     "ftz": bool,
     "nan": lambda number: POLICIES[number],
@@ -81,16 +69,16 @@ def _number(knob: str, value: Any) -> int:
     return POLICIES.index(value) if knob == "nan" else int(value)
 
 
-def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool, pair: tuple[str, str] | None) -> Rule:
+def _rule(knobs: dict[str, int], conversion: bool, always_infinite: bool, pair: tuple[str, str] | None) -> spec.Rule:
     """The rule that some knobs are, the others as they are by default; `pair`: which formats a conversion is between."""
     chosen = {name: kind(knobs.get(name, 0)) for name, kind in KINDS.items()}
-    return Rule(
+    return spec.Rule(
         **chosen,
         conversion=conversion,
         always_infinite=always_infinite,
         random_width=knobs.get("random_width", 0) or 52,
         handed_bits=True,
-        payloads=converted_payloads(chosen["nan"], *pair, chosen["rounding"]) if pair else "policy",
+        payloads=spec.converted_payloads(chosen["nan"], *pair, chosen["rounding"]) if pair else "policy",
     )
 
 
@@ -130,7 +118,7 @@ class Job:
 
     def source(self, fmt: FormatSpec) -> Tables:
         """What codes of a format mean, under any rule."""
-        return self._table(fmt, Source, lambda knobs: spec.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
+        return self._table(fmt, Source, lambda knobs: targets.source(fmt, spec.CARRIER64, bool(knobs.get("daz", 0))))
 
     def target(
         self, fmt: FormatSpec, conversion: bool, always_infinite: bool = False, pair: tuple[str, str] | None = None
@@ -138,7 +126,7 @@ class Job:
         """What rounds into a format, under any rule; `pair`: names of the formats that a conversion is between, where these count."""
 
         def make(knobs: dict[str, int]) -> Target:
-            return spec.target(fmt, _rule(knobs, conversion, always_infinite, pair), CARRIER64)
+            return targets.target(fmt, _rule(knobs, conversion, always_infinite, pair), spec.CARRIER64)
 
         return self._table((fmt, conversion, always_infinite, pair), Target, make)
 
@@ -161,7 +149,7 @@ class Job:
         "random", "at", "array" or "array_at"; `takes` and `gives` are types of C.
         """
         conversion = "convert" in kernel or "from_" in kernel
-        named = any(row[1:] == (origin, fmt.name) for row in NAN_CONVERSIONS)
+        named = any(row[1:] == (origin, fmt.name) for row in spec.NAN_CONVERSIONS)
         pair = (origin, fmt.name) if named else None
         self.functions.append(
             {
@@ -306,7 +294,7 @@ class _Planner:
         rows = [row if row is not None else any_row._replace(present=0) for row in rows if any_row is not None]
         source, target = job.source(self.fmt.spec), job.target(self.fmt.spec, False)
         operand = StageRow(0, 0, 0, 1, *source, *target)
-        stages = self.keep([x for row in [*rows, operand, operand] if row is not None for x in row])
+        stages = self.keep([x for row in [*rows, operand] if row is not None for x in row])
         by_length = {length: self.length(self.program(length)) for length in self.lengths}
         missing = Length(-1, 0, 0, 0, -1, 0, 0, 0)
         lengths = self.keep([x for k in range(max(self.lengths) + 1) for x in by_length.get(k, missing)])
@@ -320,17 +308,14 @@ class _Planner:
         of_zero = 0.0 if zeros is None else 2.0**zeros
         job.floats += [*bins, *factors, float(running.tiny), of_zero, 2.0**accumulator.scale_exponent]
         daz = [self.program(self.lengths[0], daz=x).daz for x in (False, True)]
-        itemsize = self.fmt.dtype.itemsize
         plan = Plan(
             choices=self.keep(programs.choices(planned)),
             arithmetic=floor.PRODUCT if floor.PRODUCT in planned.sites else floor.RUNNING,
             sites=sites,
             bins=len(bins),
             longest=max(self.lengths),
-            size_a=itemsize,
-            size_b=itemsize,
-            limits_a=self.fmt.bits,
-            limits_b=self.fmt.bits,
+            size=self.fmt.dtype.itemsize,
+            limits=self.fmt.bits,
             limits_c=planned.partials.bits,
             daz=-1 if daz == [False, True] else int(daz[0]),
             lengths=lengths,

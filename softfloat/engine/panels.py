@@ -9,7 +9,7 @@ import numpy as np
 
 from softfloat.engine.arguments import Codes
 from softfloat.engine.elementwise import carrier_for, goes_wide
-from softfloat.engine.parameters import floor_of, is_unusual, numbers, rule_for, spared, way_of
+from softfloat.engine.parameters import floor_of, numbers, rule_for, spared, way_of
 from softfloat.environments import Settings
 from softfloat.formats import Format
 
@@ -20,10 +20,10 @@ class Panels:
     """Steps on codes in place, which give flags; products are added one at a time, rounded first unless `fused`."""
 
     def __init__(self, fmt: Format, settings: Settings, fused: bool) -> None:
-        unusual, rule = is_unusual(fmt.spec), rule_for(settings, fmt, False)
+        rule = rule_for(settings, fmt, False)
         self._numbers = numbers(fmt.spec, fmt.spec, rule, carrier_for("div", fmt.spec, fmt.spec))
         self._word, unsigned = self._numbers[0].dtype, (1 << fmt.bits - 1) - 1
-        self._kind = way_of(rule, unusual), unusual, fused, self._word
+        self._kind = way_of(fmt.spec, rule), fused, self._word
         first, lone = (fmt.spec.nan_first, fmt.spec.lone_nan) if fmt.has_nan else (unsigned + 1, -1)
         bits = fmt.sign_bit, unsigned, first if lone < 0 else unsigned + 1, lone, fmt.signed_zero
         self._known = np.array(bits, self._word)

@@ -13,7 +13,7 @@ import numpy as np
 from softfloat.engine.arguments import Codes
 from softfloat.environments import Settings
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER32, CARRIER64, Carrier, FormatSpec, Overflow, Rounding, Rule
 
 NEAREST = Settings()
@@ -26,6 +26,7 @@ def floor_of(name: str) -> Callable[[], ModuleType]:
 
 
 loops = floor_of("loops")
+comparisons = floor_of("comparisons")
 wide = floor_of("wide")
 wide_elements = floor_of("wide_elements")
 wide_exact = floor_of("wide_exact")
@@ -95,7 +96,7 @@ Numbers = tuple[Codes, Codes]
 
 
 def packed(carrier: Carrier, *tuples: Any) -> Numbers:
-    """Named tuples as two arrays of the carrier's width. What no 32-bit code reaches stays out of reach; codes of 64 bits are signed."""
+    """Named tuples as two arrays of the carrier's width. What no 32-bit number reaches stays out of reach; codes of 64 bits are signed."""
     integer, real = (np.int32, np.float32) if carrier is CARRIER32 else (np.int64, np.float64)
     values = [x for numbers in tuples for x in numbers]
     limits = np.iinfo(np.int32)
@@ -104,7 +105,8 @@ def packed(carrier: Carrier, *tuples: Any) -> Numbers:
         integers = [min(max(x, int(limits.min)), int(limits.max)) for x in integers]
     else:
         integers = [x - (1 << 64) if x >= 1 << 63 else x for x in integers]
-    return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
+    with np.errstate(over="ignore"):
+        return np.array(integers, integer), np.array([x for x in values if isinstance(x, float)], real)
 
 
 @lru_cache(maxsize=4096)
@@ -118,26 +120,29 @@ def numbers(source_spec: FormatSpec, fmt: FormatSpec, rule: Rule, carrier: Carri
             "formats of more than 8 exponent bits or 24 bits of precision, or with numbers outside 2^-400 ... 2^400, are not served here; "
             "accepted: narrower ones; conversions, comparisons, arithmetic and sums in order of softfloat.bits take all"
         )
-    return packed(carrier, spec.source(source_spec, carrier, rule.daz), spec.target(fmt, rule, carrier))
+    return packed(carrier, targets.source(source_spec, carrier, rule.daz), targets.target(fmt, rule, carrier))
 
 
-@lru_cache(maxsize=1024)
 def fast_numbers(fmt: FormatSpec, rule: Rule) -> Numbers:
     """What the faster loops know of a target."""
-    return packed(CARRIER32, fast().limits(spec.target(fmt, rule, CARRIER64)))
+    return numbers(fmt, fmt, rule, CARRIER32)
 
 
 @lru_cache(maxsize=1024)
 def block_numbers(fmt: FormatSpec, rule: Rule, operation: str) -> Numbers | None:
     """What the loops over blocks of ordinary operands know of a target; None where none of them serves."""
     found = ordinary().ordinary(fmt, rule, operation)
-    return None if found is None else packed(CARRIER32, found)
+    if found is None:
+        return None
+    source = targets.source(FLOAT32 if operation == "convert" else fmt, CARRIER32, rule.daz)
+    return packed(CARRIER32, found, source, targets.target(fmt, rule, CARRIER32))
 
 
 @lru_cache(maxsize=1024)
 def wide_block_numbers(source: FormatSpec, fmt: FormatSpec, rule: Rule, operation: str) -> Numbers:
     """The same of wide formats."""
-    return packed(CARRIER64, wide_elements().known(source, fmt, rule, operation))
+    known = targets.source(source, CARRIER64, rule.daz), targets.target(fmt, rule, CARRIER64)
+    return packed(CARRIER64, wide_elements().known(source, *known, operation), *known)
 
 
 def code_bytes(fmt: FormatSpec) -> int:
@@ -166,11 +171,12 @@ def is_unusual(fmt: FormatSpec) -> bool:
     return not (fmt.signed and fmt.signed_zero and fmt.zero and fmt.subnormals)
 
 
-def way_of(rule: Rule, unusual: bool) -> str:
-    """What the plain loops call the way to round under a rule that draws nothing."""
-    if rule.projection != "ieee":
-        return "projected"
-    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not (unusual or rule.propagate) else "selected"
+def way_of(fmt: FormatSpec, rule: Rule) -> str:
+    """What the plain loops call the way to round under a rule."""
+    way = "drawn" if rule.rounding.draws else "selected"
+    if is_unusual(fmt):
+        return f"{way} unusual"
+    return "nearest" if rule.rounding is Rounding.NEAREST_EVEN and not rule.propagate else way
 
 
 def choosing(fmt: Format, daz: bool, ftz: bool, nan: str) -> Rule:

@@ -18,7 +18,7 @@ from softfloat.engine.arguments import Codes
 from softfloat.engine.parameters import FEW_PRODUCTS, SPARED_PRODUCTS, Numbers, Spared, dots, spared
 from softfloat.environments import Settings
 from softfloat.formats import Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import CARRIER64, Rounding, Rule
 
 DIRECTIONS = Rounding.TOWARD_ZERO, Rounding.TOWARD_NEGATIVE, Rounding.TO_ODD
@@ -125,7 +125,7 @@ class Program:
     def nan_code(self) -> int:
         """The NaN of the output's format, where no payload passes."""
         rule = self.sites[dots().RESULT].rule if self.converts else self.entry
-        return int(spec.target(self.output.spec, rule, spec.CARRIER32).nan)
+        return int(targets.target(self.output.spec, rule, spec.CARRIER32).nan)
 
     @property
     def loses_signs(self) -> bool:

@@ -15,7 +15,6 @@ from softfloat.engine.elementwise import quick
 from softfloat.engine.parameters import (
     FEW_PRODUCTS,
     SPARED_PRODUCTS,
-    fast,
     fast_numbers,
     fits_narrow_carrier,
     is_unusual,
@@ -27,7 +26,8 @@ from softfloat.engine.parameters import (
 from softfloat.engine.threads import share
 from softfloat.environments import Overflow, Rounding, Settings
 from softfloat.formats import ROSTER, Format
-from softfloat.kernels.spec import CARRIER32, CARRIER64, target
+from softfloat.kernels.spec import CARRIER32
+from softfloat.kernels.targets import source, target
 
 SATURATING = Settings(overflow=Overflow.SATURATE)
 FLOAT8_E4M3 = ROSTER["float8_e4m3fn"]
@@ -203,14 +203,13 @@ def element_numbers(element: Format | Fixed, settings: Settings) -> tuple[Codes,
     """What loops know of elements. Those of fixed point are subnormal numbers of a format that has no others."""
     if isinstance(element, Format):
         return fast_numbers(element.spec, rule_for(settings, element, True))
-    known = fast().limits(target(FLOAT8_E4M3.spec, rule_for(SATURATING, FLOAT8_E4M3, True), CARRIER64))
-    raised = ALL_SUBNORMAL << 23
+    known = target(FLOAT8_E4M3.spec, rule_for(SATURATING, FLOAT8_E4M3, True), CARRIER32)
     largest, sign = element.sign_bit - 1, element.sign_bit
-    limits = known._replace(
-        tiny_bits=0, overflow_positive=largest, overflow_negative=largest | sign, sign=sign, largest=largest,
-        lowest_exponent=ALL_SUBNORMAL, lowest_bits=raised, scale_exponent=ALL_SUBNORMAL + 127 + element.fraction_bits,
+    known = known._replace(
+        tiny_positive=0.0, overflow_positive=largest, overflow_negative=largest | sign, sign=sign, largest=largest,
+        lowest_exponent=ALL_SUBNORMAL, lowest_quantum=127 - element.fraction_bits,
     )  # fmt: skip
-    return packed(CARRIER32, limits)
+    return packed(CARRIER32, source(FLOAT8_E4M3.spec, CARRIER32, False), known)
 
 
 @lru_cache(maxsize=1024)

@@ -33,7 +33,7 @@ from softfloat.engine.ways import (
     tile_of,
 )
 from softfloat.formats import NAMED, Format
-from softfloat.kernels import spec
+from softfloat.kernels import spec, targets
 from softfloat.kernels.spec import InfiniteInput, Overflow, Rounding, Tininess
 
 WORTH_LOOPS = 1 << 11
@@ -352,7 +352,7 @@ def _wide_numbers(planned: Program, stored: str) -> Any:
         fields["normal"] = float(planned.sites[dots().STORE].format.tiny)
     if stored not in ("", "nearest"):
         store = planned.sites[dots().STORE]
-        memory, target = store.format, spec.target(store.format.spec, store.rule, spec.CARRIER64)
+        memory, target = store.format, targets.target(store.format.spec, store.rule, spec.CARRIER64)
         fields["beyond_positive"], fields["beyond_negative"] = beyond(store)
         fields |= {
             "largest": float(memory.max),

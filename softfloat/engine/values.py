@@ -21,7 +21,7 @@ from softfloat.engine.threads import SMALLEST_SHARE, share
 from softfloat.environments import Rounding, Settings, Tininess
 from softfloat.formats import Format
 from softfloat.frozen import hash_kept
-from softfloat.kernels import spec
+from softfloat.kernels import targets
 from softfloat.kernels.spec import CARRIER64, FLOAT64, Rule
 from softfloat.positions import Position
 
@@ -99,8 +99,8 @@ def _steps(numbers: NumberSet, rule: Rule, single: bool, least: int, tiny: list[
 @lru_cache(maxsize=1024)
 def lattice(numbers: NumberSet, rule: Rule, single: bool) -> Codes:
     """What the loops know; `single`: operands are float32."""
-    target, kind = spec.target(numbers.kind.spec, rule, CARRIER64), numbers.kind
-    sides = (spec.thresholds(rule.rounding, negative, CARRIER64) for negative in (False, True))
+    target, kind = targets.target(numbers.kind.spec, rule, CARRIER64), numbers.kind
+    sides = (targets.thresholds(rule.rounding, negative, CARRIER64) for negative in (False, True))
     ups = [[_part(threshold) for threshold in side] for side in sides]
     dropped, lowest = 53 - numbers.p, numbers.emin + CARRIER64.bias
     smallest_normal, largest = lowest << HIDDEN_BIT, _bits(numbers.largest)

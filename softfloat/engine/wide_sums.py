@@ -20,7 +20,7 @@ from softfloat.engine.problems import Problem, Results
 from softfloat.engine.programs import Program, Site
 from softfloat.engine.threads import share_units
 from softfloat.formats import WIDE_ROSTER
-from softfloat.kernels import spec
+from softfloat.kernels import targets
 from softfloat.kernels.spec import CARRIER64, FLOAT64, INVALID
 
 ONE, SIGN = np.uint64(1), np.uint64(1 << 63)
@@ -123,7 +123,7 @@ class _Grid:
         site = self.planned.sites[number]
         self.flags, self.raised = self.flags | flags, flags
         if site.rule.propagate and not self.planned.carries:
-            default = spec.target(site.format.spec, site.rule, CARRIER64).nan
+            default = targets.target(site.format.spec, site.rule, CARRIER64).nan
             codes = np.where(is_nan(codes, site.format), site.format.dtype.type(default), codes)
         return _Number(codes, widened(codes, site.format, site.rule.daz))
 

@@ -74,7 +74,7 @@ def check(text: str) -> None:
 def test_operations(operation: str, wide: bool, capability: tuple[int, int]) -> None:
     assert operation in OPERATIONS
     (integer, number), read = real(wide), types.uint16 if operation != "convert_wide" else real(wide)[0]
-    kernel = elementwise.nearby(operation, "selected" if wide else "nearest", wide, wide, wide)
+    kernel = elementwise.nearby(operation, "selected unusual" if wide else "nearest", wide)
     flags = types.uint8 if wide else types.int32
     codes = [line(read)] * 3 + [line(types.uint16), line(flags)]
     check(kernel.ptx(types.void(*codes, number, line(integer), line(number)), capability))
@@ -94,19 +94,19 @@ def test_operations_in_few_instructions(family: str, operation: str) -> None:
 @pytest.mark.parametrize("capability", CAPABILITIES.values(), ids=CAPABILITIES)
 @pytest.mark.parametrize("operation", ["convert", "div", "sqrt", "fma", "round_to_integral", "remainder"])
 def test_operations_that_draw(operation: str, capability: tuple[int, int]) -> None:
-    kernel = elementwise.drawn(operation, False, False, False, operation == "div")
+    kernel = elementwise.drawn(operation, "drawn unusual" if operation == "div" else "drawn", False)
     codes = [line(types.uint16)] * 4 + [line(types.int32)]
     numbers = line(types.int64), line(types.float64)
     check(kernel.ptx(types.void(*codes, types.float64, *numbers, types.uint64, types.uint64, types.int64), capability))
 
 
-NEAR, ANY, DRAWN = (Turn(way, False) for way in ("nearest", "selected", "drawn"))
+NEAR, ANY, DRAWN = (Turn(way) for way in ("nearest", "selected", "drawn"))
 SUMS = {
-    "quick": Sum(None, Turn("nearest", False, True), None, False, False, False, False),
-    "quick mul_add": Sum(Turn("nearest", False, True), Turn("nearest", False, True), NEAR, True, False, True, True),
+    "quick": Sum(None, Turn("nearest", True), None, False, False, False, False),
+    "quick mul_add": Sum(Turn("nearest", True), Turn("nearest", True), NEAR, True, False, True, True),
     "fma": Sum(None, NEAR, None, False, False, False, False),
     "mul_add": Sum(NEAR, ANY, NEAR, True, True, True, True),
-    "drawn": Sum(DRAWN, DRAWN, Turn("drawn projected", True), True, False, False, True),
+    "drawn": Sum(DRAWN, DRAWN, Turn("drawn unusual"), True, False, False, True),
 }
 
 

@@ -233,7 +233,7 @@ def test_a_fold_is_taken_in_one_loop(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.mark.skipif(not fast.has_f16c(), reason="compiled code does not convert halves by the CPU")
-@pytest.mark.parametrize("operation", fast.FOLDS)
+@pytest.mark.parametrize("operation", ["add", "sub", "mul", "div"])
 @pytest.mark.parametrize("keep", [False, True], ids=["last", "all"])
 def test_halves_by_python(operation: str, keep: bool) -> None:
     """The first few folds of a process: 0x4400 * 0x3C00 (4 * 1) among them, NaNs, infinities and zeros."""

@@ -18,8 +18,8 @@ from softfloat.export.library import request
 from softfloat.testing.vectors.operations import parse_accumulator
 
 CALLED = {
-    "kind": "length[KIND]",
-    "block": "length[BLOCK]",
+    "kind": "length.kind",
+    "block": "length.block",
     "has_addend": "has_c",
     "first": "position",
     "payloads": "1 if carries else 0",

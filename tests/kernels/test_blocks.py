@@ -70,10 +70,10 @@ def calm(fmt: Format, numbers: ordinary.Ordinary, seed: int, count: int = COUNT)
     """Ordinary operands: at both ends of what is, near each other, a few bits apart, zeros of both signs; of roots without a sign."""
     random = np.random.default_rng(seed)
     columns = operands(fmt, count, 3, seed)
-    magnitude_mask, least, most = numbers.magnitude_mask, numbers.least, numbers.most
+    least, most = numbers.least, numbers.most
     found = []
     for codes in columns:
-        magnitude = codes.astype(np.int64) & magnitude_mask
+        magnitude = codes.astype(np.int64) & (fmt.sign_bit - 1)
         ends = random.choice([0, least, least + 1, most, most - 1], count)
         inside = random.integers(least, most + 1, count)
         outside = (magnitude > most) | ((magnitude < least) & (magnitude != 0))

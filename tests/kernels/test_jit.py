@@ -277,13 +277,14 @@ import numpy as np
 from numba.core.registry import cpu_target
 
 sys.pycache_prefix, sys.dont_write_bytecode = sys.argv[1], False
-from softfloat.kernels import dots, fast, jit, loops, paired, tiles
+from softfloat.kernels import comparisons, dots, fast, jit, loops, paired, tiles
 
-rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn", True, "integral")
+rows = loops._operating("add", False), loops._settling("add"), loops._ending("drawn unusual", "integral")
 made = [
     *map(jit.compiled, rows), loops._elementwise(), loops._elementwise_drawn(), loops._folding_drawn(),
-    loops.decoding(), loops.settling(), loops.gathering(True), loops.choosing(loops.compared("lt")),
-    loops.choosing(loops.extreme(True, False)), loops.to_integer(True), loops.drawing(), loops.generating(),
+    loops.decoding(), loops.settling(), loops.gathering(True), comparisons.by_element(comparisons.compared("lt"), 2),
+    comparisons.by_element(comparisons.extreme(True, False), 2), comparisons.by_element(comparisons.integer(True), 1),
+    loops.drawing(), loops.generating(),
     fast.half_folding("add"),
     dots.contraction().whole, dots.extent(), tiles.spans(),
     paired.collected(),

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from softfloat.kernels import rules, spec
+from softfloat.kernels import rules, spec, targets
 from softfloat.kernels.rules import KNOBS
-from softfloat.kernels.spec import CARRIER64, Rule, Source, Target
+from softfloat.kernels.spec import CARRIER64, Rule
+from softfloat.kernels.targets import Source, Target
 
 from softfloat import ROSTER, Environment
 from softfloat.engine.native import POLICIES, rule_bits
@@ -32,7 +33,7 @@ def made(fmt: spec.FormatSpec, conversion: bool, knobs: dict[str, int]) -> Targe
         random_width=knobs.get("random_width", 0) or 52,
         handed_bits=True,
     )
-    return spec.target(fmt, rule, CARRIER64)
+    return targets.target(fmt, rule, CARRIER64)
 
 
 def read(numbers: Any, tables: dict[type, list[Any]], knobs: dict[str, int]) -> dict[str, Any]:
@@ -50,16 +51,16 @@ def read(numbers: Any, tables: dict[type, list[Any]], knobs: dict[str, int]) -> 
 
 def check(name: str, conversion: bool, chosen: list[tuple[int, ...]]) -> None:
     fmt = ROSTER[name].spec
-    targets = {kind: rules.table(Target, kind, lambda knobs: made(fmt, conversion, knobs)) for kind in (int, float)}
+    tables = {kind: rules.table(Target, kind, lambda knobs: made(fmt, conversion, knobs)) for kind in (int, float)}
     sources = {
-        kind: rules.table(Source, kind, lambda knobs: spec.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
+        kind: rules.table(Source, kind, lambda knobs: targets.source(fmt, CARRIER64, bool(knobs.get("daz", 0))))
         for kind in (int, float)
     }
     for number, values in enumerate(chosen):
         knobs = dict(zip(NAMES, values, strict=True)) | {"random_width": number % 53, "quiet_integers": 0}
-        assert read(Target, targets, knobs) == made(fmt, conversion, knobs)._asdict(), knobs
+        assert read(Target, tables, knobs) == made(fmt, conversion, knobs)._asdict(), knobs
         source = read(Source, sources, knobs)
-        wanted = spec.source(fmt, CARRIER64, bool(knobs["daz"]))._asdict()
+        wanted = targets.source(fmt, CARRIER64, bool(knobs["daz"]))._asdict()
         assert math.isnan(source.pop("not_a_number"))
         assert math.isnan(wanted.pop("not_a_number"))
         assert source == wanted

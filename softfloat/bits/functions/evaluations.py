@@ -86,9 +86,8 @@ def prepared(name: str, operands: int, fmt: Format, settings: Settings) -> Evalu
     if settings.rounding.draws or engine.loops().jit.DISABLED:
         return None
     rule = engine.rule_for(settings, fmt, False)
-    unusual = engine.is_unusual(fmt.spec)
     known = engine.numbers(fmt.spec, fmt.spec, rule, CARRIER64)
-    loop = by_bytes(engine.loops().elementwise("given", engine.way_of(rule, unusual), unusual, known[0].dtype))
+    loop = by_bytes(engine.loops().elementwise("given", engine.way_of(fmt.spec, rule), known[0].dtype))
     ordinary = engine.flattened(np.array([fmt.max_code], fmt.dtype))
     places, limit = _Places(fmt.dtype), 1 << fmt.bits
     function, value_of = EVALUATED[name], _decoder(fmt, rule)

@@ -79,12 +79,10 @@ def _rounding(job: Job) -> Callable[[int, int, Floats], int]:
     """What rounds values of the elements start ... stop."""
     if job.drawn is not None:
         return _drawn_rounding(job, job.drawn)
-    unusual = engine.is_unusual(job.fmt)
     known = engine.numbers(job.source, job.fmt, job.rule, CARRIER64)
     a, b, c = job.operands_for()
     codes, raises = job.codes, job.raises
-    way = engine.way_of(job.rule, unusual)
-    loop = by_bytes(engine.loops().elementwise("given", way, unusual, known[0].dtype))
+    loop = by_bytes(engine.loops().elementwise("given", engine.way_of(job.fmt, job.rule), known[0].dtype))
 
     def work(start: int, stop: int, values: Floats) -> int:
         span = slice(start, stop)
