@@ -113,8 +113,8 @@ def _reciprocal(x: DaskArray) -> Any:
     """1 / x as `bits.arithmetic.reciprocal` has it, in formats that have no 1 too."""
     if has_one(x.format):
         return elementwise("divide", (1, x), "reciprocal")
-    one, kept = da.from_array(np.asarray(np.uint32(float32.one_code))), {"b_format": x.format, "out_format": x.format}
-    return applied("reciprocal", "div", [one, x.codes], float32, x.format, [x], **kept)
+    one = da.from_array(np.asarray(np.uint32(float32.one_code)))
+    return applied("reciprocal", "div", [one, x.codes], float32, x.format, [x], b_format=x.format, out_format=x.format)
 
 
 def _dot(a: Any, b: Any) -> Any:
