@@ -1,4 +1,4 @@
-"""Outputs of a product with infinities or NaNs among their operands: they go the plain way alone, from where they have to, or are NaN at once."""
+"""Outputs of a product with infinities or NaNs among their operands: few rows and columns by themselves, sums in order by what these meet."""
 
 from __future__ import annotations
 
@@ -130,9 +130,8 @@ def _meeting(x: Codes, y: Codes, kept: tuple[Codes, Codes], paired: bool) -> Cod
     """What infinities of x meet in y, as bits of each output, whose signs are those of products; operands lie in columns. Signs count where both
     are `kept`."""
     k, columns = y.shape
-    tables = np.zeros(
-        (3, k, -(-columns // 8) * 8), np.uint8
-    )  # of positive infinities, of negative ones, and of those whose signs do not count
+    # of positive infinities, of negative ones, and of those whose signs do not count
+    tables = np.zeros((3, k, -(-columns // 8) * 8), np.uint8)
     above, beneath, zero = (found.view(np.uint8) for found in ((y > 0.0) & kept[1], (y < 0.0) & kept[1], y == 0.0))
     for number, table in enumerate((above | beneath << 1, beneath | above << 1, 0)):
         tables[number, :, :columns] = table | zero << 2

@@ -45,6 +45,8 @@ from softfloat.kernels import spec
 
 SPREAD = 1 << 20
 """Products of small grids whose outputs go in a line together."""
+MOST_PARTS = 4
+"""Parts of a grid that a loop which takes infinities does each for itself: more of them take longer than the whole."""
 NARROW = 16
 """Columns of a grid, of fewer of which the plain loop has not enough outputs side by side."""
 
@@ -358,6 +360,9 @@ def _apart(problem: Problem, planned: Program, call: Call, results: Results, ent
         return False
     parts = apart.few(planned, entered)
     if parts is None or (planned.draws and problem.row_stride != problem.b.shape[1] * problem.column_stride):
+        return False
+    way = way_of(planned, call.whole, problem.c is not None)
+    if len(parts) > MOST_PARTS and way is not None and way.open is not None:
         return False
     a, b, c = problem.a.copy(), problem.b.copy(), None if problem.c is None else problem.c.copy()
     for rows, columns in parts:
