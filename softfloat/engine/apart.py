@@ -174,12 +174,18 @@ def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> End
 
 
 def stay(planned: Program, infinite: bool = True) -> bool:
-    """Whether NaNs, and infinities if there are any, stay what they are in all stages, and raise nothing there."""
-    for site in planned.sites.values():
+    """Whether NaNs, and infinities if there are any, stay what they are in all stages before the output's, and raise nothing there."""
+    for number, site in planned.sites.items():
+        if number == dots().RESULT:
+            continue
         rule, fmt, policy = site.rule, site.format, site.rule.policy
+        saturates = rule.infinite_input is InfiniteInput.SATURATE or (
+            rule.infinite_input is InfiniteInput.DEFAULT and rule.overflow is Overflow.SATURATE
+        )
         kept = rule.overflow is not Overflow.NAN and rule.infinite_input is not InfiniteInput.NAN and rule.restated
         quiet = policy.product_invalid and not (policy.any_nan_signals or policy.propagate)
-        if not (kept and quiet and fmt.has_nan and (fmt.infinities or not infinite)):
+        infinities = fmt.infinities and not (rule.conversion and saturates)
+        if not (kept and quiet and fmt.has_nan and (infinities or not infinite)):
             return False
     return True
 

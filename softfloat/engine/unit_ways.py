@@ -123,8 +123,8 @@ class UnitWay(Way):
 
     @cached_property
     def open(self) -> UnitWay | None:
-        """That of blocks that are added exactly, if no store draws."""
-        if self.unit.kind != "exact" or self.unit.stored == "drawn" or self.joined:
+        """That of blocks that are added exactly."""
+        if self.unit.kind != "exact" or self.joined:
             return None
         return replace(self, unit=self.unit._replace(specials=True))
 

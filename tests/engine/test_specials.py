@@ -55,6 +55,12 @@ CASES: list[tuple[Format, Accumulator, dict[str, Any]]] = [
     (E4M3FN, tensor_core("H100", E4M3FN), {}),
     (HALF, exact(HALF), {}),
     (HALF, amp("half"), {}),
+    (HALF, amp("half"), DRAWN),
+    (
+        HALF,
+        amp("half"),
+        {"rounding": "toward_zero", "overflow": "saturate"},
+    ),  # infinities are stored as the largest number
     (HALF, fma(HALF), {"nan": "riscv", "overflow": "nan"}),
     (HALF, mul_add(HALF), {"nan": "ipu"}),
     (HALF, fma(HALF), {"nan": "x86_fma3"}),
