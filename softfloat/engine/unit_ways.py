@@ -134,15 +134,8 @@ class UnitWay(Way):
         return replace(self, bounded=True) if self.unit.kind == "pairs" else self
 
     def grids(
-        self,
-        planned: Program,
-        panels: Panels,
-        place: Place,
-        random: Random,
-        tally: Tally | None = None,
-        *,
-        quickly: bool = True,
-    ) -> generated.Job:
+        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, *, quickly: bool = True
+    ) -> generated.Job:  # fmt: skip
         """The loop of grids for these operands."""
         known, given = panels.arrays(self, planned, tally), panels.sizes(self) | self.address(place, random)
         turns = panels.a.shape[-2]

@@ -231,15 +231,8 @@ class Way:
         raise NotImplementedError
 
     def grids(
-        self,
-        planned: Program,
-        panels: Panels,
-        place: Place,
-        random: Random,
-        tally: Tally | None = None,
-        *,
-        quickly: bool = True,
-    ) -> generated.Job:
+        self, planned: Program, panels: Panels, place: Place, random: Random, tally: Tally | None = None, *, quickly: bool = True
+    ) -> generated.Job:  # fmt: skip
         """The loop of grids for these operands; it fills the `tally`, which has room for whole tiles, if there is one. Operands that are yet to
         come are not looked at for what would be `quickly` done."""
         raise NotImplementedError
@@ -335,12 +328,10 @@ class Generated(Way):
     @cached_property
     def open(self) -> Generated | None:
         """That of vectors, but for pairs that draw."""
-        if self.stage.draws and not self.in_order:
-            return None
         opened, joined = {"specials": True, "noted": True}, self.joined
+        if (self.stage.draws and not self.in_order) or (joined and joined.how.scaling):
+            return None
         if joined is not None:
-            if joined.how.scaling:
-                return None
             joined = joined._replace(how=joined.how._replace(stage=joined.how.stage._replace(**opened)))
         return replace(self, stage=self.stage._replace(**opened), joined=joined)
 
@@ -463,20 +454,16 @@ def family_of_sums(fmt: spec.FormatSpec) -> tuple[str, bool]:
 
 LAYOUT = {"name", "running", "inputs", "daz", "result", "nan", "note", "source", "channel_group", "order"}
 """Fields that the layout of operands, the stages of a program, and the plain loop's results take in."""
-OF_PROGRAMS = frozenset(
-    {
-        "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "fixed", "block",
-        "stores", "closes", "entered", "draws", "policy",
-    }
-)  # fmt: skip
+OF_PROGRAMS = frozenset({
+    "accumulator", "formats", "partials", "output", "sites", "reading", "entry", "length", "products", "fixed", "block", "stores", "closes",
+    "entered", "draws", "policy",
+})  # fmt: skip
 IN_ORDER = {"index", "begun", "apart"}
 """Those of programs that matter to sums in order alone: which product comes where, and what has been done before."""
 OF_ACCUMULATORS = frozenset(LAYOUT | {"product", "tree", "compensation", "segment", "segments", "block"})
-OF_RULES = frozenset(
-    {
-        "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "always_infinite", "random_width",
-    }
-)  # fmt: skip
+OF_RULES = frozenset({
+    "rounding", "overflow", "tininess", "infinite_input", "daz", "ftz", "nan", "always_infinite", "random_width",
+})  # fmt: skip
 """Fields that the pieces know: what they mean is in the order, the stage, the extents of operands, or done before or after the sum. One that
 nobody names must be as it is by default: then a sum that a new field describes goes the plain way, and no condition has to be added for that."""
 
