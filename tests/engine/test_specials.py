@@ -149,3 +149,23 @@ def test_an_infinite_sum_that_becomes_a_nan_when_it_is_read_again() -> None:
     a[:, 1] = 0x7F
     assert (bits.matmul(a, b, E4M3FN, fma(E4M3), infinite_input="nan")[1] == 5).all()
     assert bits.vecdot(a[0], b[:, 0], E4M3FN, fma(E4M3), infinite_input="nan")[1] == 5
+
+
+@pytest.mark.parametrize("how", [fma(HALF), mul_add(HALF), exact(SINGLE), tensor_core("H100", HALF)], ids=str)
+def test_infinities_after_a_nan_are_no_invalid_operation(how: Accumulator) -> None:
+    """NaN, then inf - inf: a quiet NaN has come before, so that nothing is invalid."""
+    a, b = np.full((34, 64), 0x3C00, np.uint16), np.full((64, 40), 0x3C00, np.uint16)
+    a[:, 0], a[:, 40], a[:, 50] = 0x7E00, 0x7C00, 0xFC00
+    assert not bits.matmul(a, b, HALF, how)[1].any()
+
+
+def test_a_sum_that_overflowed_before_an_infinity_of_the_other_sign() -> None:
+    """65504 + 65504 is infinite, and less infinity NaN: INVALID beside OVERFLOW and INEXACT. Of float32 alike: 8 times 2^125."""
+    a, b = np.full((34, 64), 0x7BFF, np.uint16), np.full((64, 40), 0x3C00, np.uint16)
+    a[::2, 40] = 0xFC00
+    for how in (fma(HALF), mul_add(HALF)):
+        assert bits.matmul(a, b, HALF, how)[1].tolist() == [[21] * 40, [5] * 40] * 17
+    x, y = np.full((34, 64), 0x7E000000, np.uint32), np.full((64, 40), 0x3F800000, np.uint32)
+    x[::2, 40] = 0xFF800000
+    for how in (fma(SINGLE), mul_add(SINGLE)):
+        assert bits.matmul(x, y, SINGLE, how)[1].tolist() == [[21] * 40, [5] * 40] * 17
