@@ -159,11 +159,11 @@ def exact_unit_step(unit, observer):
             if unit.specials:
                 products = range(number * unit.block, (number + 1) * unit.block)
                 running = guarded_block(tile, row, before, products, state, kept, running)
-        kept = dict(state)
-        state[VALUE] = observer.stored(tile, row, running, memory, state, unit) if unit.stored else running
-        if unit.stored and unit.specials:
-            kept[VALUE] = state[VALUE]
-            state[VALUE] = guarded(state, kept, running, state[VALUE])
+        kept, found = dict(state), running
+        if unit.stored:
+            found = observer.stored(tile, row, running, memory, state, unit)
+            found = guarded(state, kept, running, found) if unit.specials else found
+        state[VALUE] = found
         return state
 
     return step

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 
@@ -84,10 +85,10 @@ def _cut(codes: Codes, begins: Codes) -> Codes:
     return found
 
 
-def _beginning(begins: tuple[Codes, Codes], k: int, paired: bool) -> Void:
-    """Where rows and columns begin."""
-    first, second = begins
-    return Void(first[:0], np.minimum(first, second), k) if paired else Void(first, second, k)
+def _beginning(begins: Callable[[Codes], Codes], x: Codes, y: Codes, paired: bool) -> Void:
+    """Where rows and columns begin, of operands that lie in columns."""
+    first, second = begins(x), begins(y)
+    return Void(first[:0], np.minimum(first, second), len(y)) if paired else Void(first, second, len(y))
 
 
 def nothing_but_nan(planned: Program, a: Codes, b: Codes, paired: bool) -> Void | None:
@@ -102,7 +103,7 @@ def nothing_but_nan(planned: Program, a: Codes, b: Codes, paired: bool) -> Void 
         found[found] = np.isnan(x[:, found]).all(axis=0)
         return np.where(found, 0, k)
 
-    void = _beginning((begins(a if paired else a.T), begins(b)), k, paired)
+    void = _beginning(begins, a if paired else a.T, b, paired)
     return void if void.outputs.any() else None
 
 
@@ -145,7 +146,7 @@ def _meeting(x: Codes, y: Codes, kept: tuple[Codes, Codes], paired: bool) -> Cod
     firsts = np.flatnonzero(np.diff(outputs, prepend=-1))
     if firsts.size:
         found[outputs[firsts]] = np.bitwise_or.reduceat(met, firsts, axis=0)
-    return found if paired else found.view(np.uint8)[:, :columns]
+    return found.T if paired else found.view(np.uint8)[:, :columns]
 
 
 def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> Ends | None:
@@ -155,21 +156,19 @@ def ends_of(planned: Program, a: Codes, b: Codes, c: Codes, paired: bool) -> End
     x, y = operands = a if paired else a.T, b
     k, block = len(b), planned.block or len(b)
 
-    def beginning(special: Any) -> Void:
-        def begins(x: Codes) -> Codes:
-            found = special(x)
-            return np.where(found.any(axis=0), found.argmax(axis=0) // block * block, k)
+    def first_of(special: Codes) -> Codes:
+        return np.where(special.any(axis=0), special.argmax(axis=0) // block * block, k)
 
-        return _beginning((begins(x), begins(y)), k, paired)
-
-    void, nan = beginning(lambda x: ~np.isfinite(x)), beginning(np.isnan)
+    void, nan = (
+        _beginning(begins, x, y, paired)
+        for begins in (lambda x: first_of(~np.isfinite(x)), lambda x: first_of(np.isnan(x)))
+    )
     if np.isinf(x).any() or np.isinf(y).any():
         if not stay(planned):
             return None
         first, second = [x != 0 for x in nan.without(*(np.ones_like(x, np.uint8) for x in operands))]
         met, other = _meeting(x, y, (first, second), paired), _meeting(y, x, (second, first), paired)
-        met = (met | other) if paired else met | other.T
-        return Ends(void, nan.outputs, met.T if paired else met)
+        return Ends(void, nan.outputs, met | (other if paired else other.T))
     return Ends(nan, nan.outputs, np.zeros(nan.outputs.shape, np.uint8)) if nan.outputs.any() else None
 
 

@@ -513,15 +513,16 @@ def _by_codes(
     a, b = problem.a, problem.b
     work, done = a.size * b.shape[1], None
     way = worthwhile(planned, call, start is not None, work, tally is not None, scaling is not None)
+    if entered is not None and way is not None:
+        way = way.open if work >= unit_ways.LEAST_WORK else None
+        way = None if tally is not None and isinstance(way, unit_ways.UnitWay) else way
     specials = None
-    if entered is not None:
-        way = None if way is None or work < unit_ways.LEAST_WORK else way.open
-        laid = planned if way is None or way.joined is None else way.joined.planned
+    if entered is not None and way is not None:
+        laid = planned if way.joined is None else way.joined.planned
         a, of_a = apart.without_specials(laid, a, entered.a, 1)
         b, of_b = apart.without_specials(laid, b, entered.b, 0)
         specials, others = (of_a, of_b), (of_a.values, of_b.values, entered.c[~np.isfinite(entered.c)])
-        some = any(x.size for x in others) and not (tally is not None and isinstance(way, unit_ways.UnitWay))
-        if not (some and apart.stay(planned, any(np.isinf(x).any() for x in others))):
+        if not (any(x.size for x in others) and apart.stay(planned, any(np.isinf(x).any() for x in others))):
             way = None
     if way is not None:
         c = None if start is None else start[np.newaxis]
