@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faster import SERVED, both, same_counts
+from operands import ordinary
 
 import softfloat
 from softfloat import Format, bits
@@ -70,9 +71,7 @@ CASES: list[tuple[Format, Accumulator, dict[str, Any]]] = [
 
 def spoilt(fmt: Format, shape: tuple[int, int], seed: int, kinds: str, share: float) -> np.ndarray[Any, Any]:
     """Numbers, some of whose sums overflow, with zeros, infinities (+ and -), quiet (q) and signalling (s) NaNs in some places, the last row left."""
-    random = np.random.default_rng(seed)
-    values = random.standard_normal(shape) * np.exp2(random.integers(-9, 6, shape))
-    codes: np.ndarray[Any, Any] = bits.encode(values, fmt, overflow="saturate")[0]
+    random, codes = np.random.default_rng(seed), ordinary(fmt, shape, seed)
     codes[random.random(shape) < 0.05] = 0
     signalling = (
         fmt.nan_code ^ (3 << fmt.mantissa_bits >> 2) if fmt.nan == "ieee" and fmt.mantissa_bits > 1 else fmt.nan_code

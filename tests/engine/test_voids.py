@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from operands import ordinary
 
 import softfloat
 from softfloat import Environment, Format, bits
@@ -62,14 +63,6 @@ PLACES: dict[str, Any] = {
     "from the fifth column on": np.s_[:, 4:],
     "the first one": np.s_[0, 0],
 }
-
-
-def ordinary(fmt: Format, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
-    """Numbers of many sizes, some of whose products are tiny, and some of whose sums overflow."""
-    random = np.random.default_rng(seed)
-    values = random.standard_normal(shape) * np.exp2(random.integers(-9, 6, shape))
-    found: np.ndarray[Any, Any] = bits.encode(values, fmt, overflow="saturate")[0]
-    return found
 
 
 def assert_as_ever(call: Callable[[], Any]) -> None:

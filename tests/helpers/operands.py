@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from softfloat import Format, bits
@@ -66,3 +68,11 @@ def operands(fmt: Format, count: int, arity: int, seed: int) -> list[np.ndarray]
         result.append(np.select([kind == 0, kind == 1], [boundary, close], mixed).astype(fmt.dtype))
     assert bits.isnan(result[0], fmt).shape == (count,)
     return result
+
+
+def ordinary(fmt: Format, shape: tuple[int, ...], seed: int) -> np.ndarray[Any, Any]:
+    """Numbers of many sizes, some of whose products are tiny, and some of whose sums overflow."""
+    random = np.random.default_rng(seed)
+    values = random.standard_normal(shape) * np.exp2(random.integers(-9, 6, shape))
+    found: np.ndarray[Any, Any] = bits.encode(values, fmt, overflow="saturate")[0]
+    return found
